@@ -12,6 +12,7 @@ from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
 RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
+_SIBLING_SCORE = 0.85  # of two spans of one item
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 
@@ -85,3 +86,19 @@ class Listed:
             np.array([0.0 if pair is None else pair[0] for pair in found], np.float64),
             np.array([0 if pair is None else pair[1] for pair in found], np.int8),
         )
+
+
+class OfItems:
+    """A matcher of units of which some are spans of one item: these are the same only where they are nearly equal. One
+    voice in one room, or one scene before one camera, is like itself all along."""
+
+    def __init__(self, matcher: Matcher, items: Positions) -> None:
+        """items: for each unit a number that stands for its item."""
+        self._matcher, self._items = matcher, items
+        self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
+
+    def compare(self, one: int, others: Positions) -> Found:
+        """As the matcher says, but for weak relations within one item."""
+        found = self._matcher.compare(one, others)
+        is_weak = (self._items[others] == self._items[one]) & (found.score < _SIBLING_SCORE)
+        return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))

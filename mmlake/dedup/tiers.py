@@ -19,7 +19,7 @@ from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.dedup import audio, image, image_matcher, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import Listed, Matcher
+from mmlake.dedup.matching import Listed, Matcher, OfItems
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, by_digest, standing_of
@@ -299,14 +299,19 @@ def near_pairs(
 
     The rows may come in any order and from any number of shards; each digest counts once, and one without fingerprints
     has no pairs.
-    nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest.
+    nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest. With
+    parent_digest, spans of one item are the same only where they are nearly equal.
     """
     fingerprints = contracts.made(fingerprints)
     parts = []
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
+        matcher = tier.made_matcher(prints, settings)
+        if nodes is not None and "parent_digest" in nodes.column_names:
+            items = _rows_of(nodes, digests)["parent_digest"]
+            matcher = OfItems(matcher, pc.index_in(items, value_set=pc.unique(items)).to_numpy())
         found = stars(
-            tier.made_matcher(prints, settings),
+            matcher,
             _standing(digests, nodes, criteria),
             equal=digests_of(prints),
             advance=advance,
@@ -319,8 +324,11 @@ def near_pairs(
 def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Criterion]) -> Standing:
     if nodes is None:
         return by_digest(digests)
-    known = pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks())
-    return standing_of(nodes.take(known), criteria)
+    return standing_of(_rows_of(nodes, digests), criteria)
+
+
+def _rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
+    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
 
 
 def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:

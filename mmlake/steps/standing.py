@@ -27,7 +27,7 @@ def compared(job: Job) -> pa.Array:
 
 
 def nodes(job: Job) -> pa.Table:
-    """A row per compared unit, sorted: digest, priority of its source, whether its verdict is clean, the number of its
+    """A row per compared unit, sorted: digest, that of its item, priority of its source, whether its verdict is clean, the number of its
     occurrences, and a column for each of the modality's criteria."""
     tables = job.lake.tables
     digests = compared(job)
@@ -40,6 +40,7 @@ def nodes(job: Job) -> pa.Table:
     clean = pa.array(sorted(set(contracts.digests(contracts.made(verdicts)))), pa.string())
     columns = {
         "digest": digests,
+        "parent_digest": parents,
         "priority": occurrences["priority_min"].take(at),
         "is_clean": pc.is_in(digests, value_set=clean),
         "num_occurrences": occurrences["priority_count"].take(at).cast(pa.int32()),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
 from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, by_digest
@@ -215,3 +215,16 @@ def test_equal_prints_have_equal_digests_and_others_do_not():
 
 def test_by_digest_the_smallest_one_is_first():
     assert by_digest(["c", "a", "b"]).order().tolist() == [1, 2, 0]
+
+
+class Weak(Line):
+    """All the same, at a score of .6 unless they are equal."""
+
+    def compare(self, one, others):
+        score = np.where(self.values[others] == self.values[one], 1.0, 0.6)
+        return Found(np.full(len(others), SAME, np.int8), score, np.zeros(len(others), np.int8))
+
+
+def test_spans_of_one_item_are_the_same_only_where_they_are_nearly_equal():
+    found = OfItems(Weak([0, 0, 9, 9]), np.array([7, 7, 7, 8])).compare(0, np.array([1, 2, 3]))
+    assert found.relation.tolist() == [SAME, NONE, SAME]
