@@ -26,6 +26,7 @@ _MOST_LEADERS = 16  # that one unit is compared with
 _CHUNK = 64  # units compared with one other at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
+_AS_ALIKE = 0.1  # of the score: of leaders this much alike the best placed one takes a unit
 _ALIVE = -1
 
 
@@ -194,7 +195,7 @@ class Walk:
             self._miss(one, others, of_leaders)
         if not allowed.any():
             return False
-        at = int(np.argmax(allowed))
+        at = int(np.argmax(allowed & (found.score >= found.score[allowed].max() - _AS_ALIKE)))
         leader, members = int(others[at]), self._followers.pop(one, [])
         self._follow(one, leader, _edge(of_leaders, at))
         self._take(leader, self._loosened(members))

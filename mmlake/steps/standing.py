@@ -27,8 +27,8 @@ def compared(job: Job) -> pa.Array:
 
 
 def nodes(job: Job) -> pa.Table:
-    """A row per compared unit, sorted: digest, that of its item, priority of its source, whether its verdict is clean, the number of its
-    occurrences, and a column for each of the modality's criteria."""
+    """A row per compared unit, sorted: its digest and that of its item, the priority of its source, whether its verdict
+    is clean, the number of its occurrences, and a column for each of the modality's criteria."""
     tables = job.lake.tables
     digests = compared(job)
     units = tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
