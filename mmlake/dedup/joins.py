@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_PAIRS_PER_BLOCK = 1 << 22  # pairs compared together: 64 MiB of indices
 _MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around its first members
 _MAX_COMPARED = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
 _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
@@ -30,35 +29,6 @@ def mix64(values: np.ndarray) -> np.ndarray:
     z *= np.uint64(0x94D049BB133111EB)
     z ^= z >> np.uint64(31)
     return z
-
-
-def equal_key_pairs(keys: np.ndarray, *, max_run: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(i, j) of all rows with equal keys, i < j, in blocks. Keys held by more than `max_run` rows are left out where
-    it is given."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, np.int64)
-    lengths = np.diff(np.r_[starts, len(ordered)])
-    if max_run is not None:
-        starts, lengths = starts[lengths <= max_run], lengths[lengths <= max_run]
-    starts, lengths = starts[lengths > 1], lengths[lengths > 1]
-    left = np.repeat(starts, lengths) + _within(lengths)
-    ends = np.repeat(starts + lengths, lengths)
-    step = 1
-    # compare with the next row, the one after it, ...: memory stays that of the rows that still have one
-    while len(left):
-        mask = left + step < ends
-        left, ends = left[mask], ends[mask]
-        for first in range(0, len(left), _PAIRS_PER_BLOCK):
-            here = left[first : first + _PAIRS_PER_BLOCK]
-            one, other = order[here], order[here + step]
-            yield np.minimum(one, other), np.maximum(one, other)
-        step += 1
-
-
-def _within(lengths: np.ndarray) -> np.ndarray:
-    within: np.ndarray = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return within
 
 
 def hamming_pairs(
@@ -233,12 +203,3 @@ def _scan(
                     break
         start = end
     return lefts[:num_found], rights[:num_found]
-
-
-def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """For each row of a 2-d array the position of the first row with the same content: identical items need no
-    search."""
-    if not len(rows):
-        return np.empty(0, np.int64)
-    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first[inverse.ravel()]

@@ -38,19 +38,6 @@ def sign_hashes(coefficients: np.ndarray) -> np.ndarray:
     return pack_bits(flat > median)
 
 
-def gradient_hashes(planes_NHW: np.ndarray) -> np.ndarray:
-    """dHash of planes 8 high and 9 wide, uint64."""
-    planes = planes_NHW.astype(np.int16)
-    return pack_bits((planes[:, :, 1:] > planes[:, :, :-1]).reshape(len(planes), 64))
-
-
-def block_luma(planes_NHW: np.ndarray) -> np.ndarray:
-    """8x8 mean luma of 32x32 planes, uint8 of shape (N, 64)."""
-    blocks = planes_NHW.reshape(len(planes_NHW), 8, SIDE // 8, 8, SIDE // 8).astype(np.float64)
-    luma: np.ndarray = blocks.mean(axis=(2, 4)).round().astype(np.uint8).reshape(-1, 64)
-    return luma
-
-
 def pack_bits(bits: np.ndarray) -> np.ndarray:
     """64 columns of booleans as one little-endian uint64 per row."""
     return np.ascontiguousarray(np.packbits(bits, axis=1, bitorder="little")).view("<u8")[:, 0].astype(np.uint64)

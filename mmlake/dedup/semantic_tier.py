@@ -17,7 +17,7 @@ from mmlake.dedup.leaders import Edge, Stars, stars
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import Criterion, by_digest, standing_of
+from mmlake.dedup.survivors import Criterion, by_digest, rows_of, standing_of
 from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, never_apart, recall
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
@@ -54,7 +54,7 @@ def semantic_pairs(
         leads = np.flatnonzero(survivor == np.arange(len(digests)))
         led = vectors[leads]
         among = digests.take(pa.array(leads))
-        standing = by_digest(among) if nodes is None else standing_of(_rows_of(nodes, among), criteria)
+        standing = by_digest(among) if nodes is None else standing_of(rows_of(nodes, among), criteria)
         kept_apart = never_apart if apart is None else apart(digests)
         apart_leads = partial(_among, kept_apart, leads)
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
@@ -107,10 +107,6 @@ def vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
 def _among(apart: Apart, leads: Positions, left: Positions, right: Positions) -> NDArray[np.bool_]:
     """Of positions among the leads, as `apart` says of positions among all."""
     return apart(leads[left], leads[right])
-
-
-def _rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
-    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
 
 
 def _survivors(digests: pa.Array, near: pa.Table | None) -> np.ndarray:

@@ -38,18 +38,14 @@ class DedupSettings:
     video_match: float = 0.75
     # both the share of aligned frames that match and the correlation of what moves; clips of one signer before one wall
     # reach .59, re-encodes stay above .85
-    video_offset_s: float = 10.0
-    # largest shift tried between two videos
     audio_evidence: float = 6.5
     # that two recordings share a part, in standard deviations of a correlation (mmlake.dedup.audio_align). Unrelated
-    # recordings of mixed kinds reach 2.7 among 2,000 pairs, sentences by one synthetic voice 5.1 among 8,000; the tails
-    # fall off so that 30,000 recordings, 450 million pairs, stay below by chance
+    # recordings of mixed kinds reach 2.7 among 2,000 pairs, sentences by one synthetic voice 5.1 among 8,000; larger
+    # corpora were not measured
     audio_brief_evidence: float = 8.0
     # the same by band signs alone, whose words lie closer together; sentences by one synthetic voice reach 7.4
     min_coverage_fraction: float = 0.7
     # of the shorter of two recordings that the aligned part must cover
-    min_length_fraction: float = 0.5
-    # shorter to longer: an excerpt of less than half is not a duplicate but a part
     semantic_bounds: Mapping[str, float] = field(default_factory=dict)
     # encoder -> smallest cosine that counts, in place of the one in its row (`Encoder.duplicate_cosine`)
     semantic_shared_fraction: float = 0.125

@@ -22,7 +22,7 @@ from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher, OfItems
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import Criterion, Standing, by_digest, standing_of
+from mmlake.dedup.survivors import Criterion, Standing, by_digest, rows_of, standing_of
 from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
@@ -308,7 +308,7 @@ def near_pairs(
         digests, prints = prints_of_tier(tier, fingerprints)
         matcher = tier.made_matcher(prints, settings)
         if nodes is not None and "parent_digest" in nodes.column_names:
-            items = _rows_of(nodes, digests)["parent_digest"]
+            items = rows_of(nodes, digests)["parent_digest"]
             matcher = OfItems(matcher, pc.index_in(items, value_set=pc.unique(items)).to_numpy())
         found = stars(
             matcher,
@@ -324,11 +324,7 @@ def near_pairs(
 def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Criterion]) -> Standing:
     if nodes is None:
         return by_digest(digests)
-    return standing_of(_rows_of(nodes, digests), criteria)
-
-
-def _rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
-    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
+    return standing_of(rows_of(nodes, digests), criteria)
 
 
 def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 
@@ -27,12 +25,6 @@ def scene(seed, side=96):
         for size in (3, 7, 15)
     ]
     return Image.fromarray(np.average(planes, axis=0, weights=(3, 2, 1)).clip(0, 255).astype(np.uint8))
-
-
-def coded(picture, kind="JPEG", **options):
-    buffer = io.BytesIO()
-    picture.save(buffer, kind, **options)
-    return buffer.getvalue()
 
 
 def clip(path, *, seed, path_seed, num_frames=40, size=96, rate=20, quality=3, skip=0):
