@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,15 +42,24 @@ def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None 
     """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none.
     rows: what `catalog_rows` gives for it, where that is known."""
     rows = catalog_rows(lake, recipe) if rows is None else rows
-    samples = pa.concat_tables([_bound(lake, shard, part) for shard, part in scan_samples(lake)] or [_no_samples()])
     priorities = sources.priorities(lake.landing)
-    selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
-    accounted = set(held_digests(selection.samples)) | set(selection.excluded["digest"].to_pylist())
-    if lost := sorted(set(rows["digest"].to_pylist()) - accounted):
+    scan = partial(_scan, lake)
+    selection = select(rows, scan, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
+    kept = [pc.struct_field(pc.list_flatten(chunk), "digest") for chunk in selection.samples["parts"].chunks]
+    accounted = pa.chunked_array([*kept, *selection.excluded["digest"].chunks], pa.string())
+    lost = rows["digest"].filter(pc.invert(pc.is_in(rows["digest"], value_set=pc.unique(accounted))))
+    if len(lost):
         raise ContractBroken(
-            f"catalog -> {version}: {len(lost)} units are in no sample, such as {lost[0]}; materialize `samples` again"
+            f"catalog -> {version}: {len(lost)} units are in no sample, such as {pc.min(lost)}; materialize `samples` "
+            "again"
         )
     return selection
+
+
+def _scan(lake: Lake) -> Iterator[pa.Table]:
+    """The samples of each source shard, of units; one table of none where there are no shards."""
+    yield _no_samples()
+    yield from (_bound(lake, shard, part) for shard, part in scan_samples(lake))
 
 
 def catalog_rows(lake: Lake, recipe: Recipe) -> pa.Table:

@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
 from mmlake.recipes import Recipe
-from mmlake.versions.sample_schemas import piece
 
 
 def check_policy(samples: pa.Table, recipe: Recipe) -> None:
@@ -20,12 +19,14 @@ def check_policy(samples: pa.Table, recipe: Recipe) -> None:
                 f"sample {sample} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
                 "samples with that recipe"
             )
-    lists = piece(samples["parts"])
-    roles = pc.struct_field(lists.flatten(), "role")
-    foreign = pc.invert(pc.is_in(roles, value_set=pa.array(recipe.roles)))
-    if pc.any(foreign, min_count=0).as_py():
-        at = pc.list_parent_indices(lists).filter(foreign)[0]
-        raise ContractBroken(
-            f"sample {samples['sample'][at.as_py()]} has a part of the role {roles.filter(foreign)[0]}, which recipe "
-            f"'{recipe.name}' does not admit; select the samples with that recipe"
-        )
+    start = 0
+    for lists in samples["parts"].chunks:
+        roles = pc.struct_field(lists.flatten(), "role")
+        foreign = pc.invert(pc.is_in(roles, value_set=pa.array(recipe.roles)))
+        if pc.any(foreign, min_count=0).as_py():
+            at = start + pc.list_parent_indices(lists).filter(foreign)[0].as_py()
+            raise ContractBroken(
+                f"sample {samples['sample'][at]} has a part of the role {roles.filter(foreign)[0]}, which recipe "
+                f"'{recipe.name}' does not admit; select the samples with that recipe"
+            )
+        start += len(lists)

@@ -51,7 +51,7 @@ class Segment:
 
 def cut(table: pa.Table) -> Iterator[pa.Table]:
     """The rows of each segment, by shard, then sample; rows of one sample keep their order. The table has the columns
-    `shard` and `sample`, each in one piece; where it is in that order already nothing is copied."""
+    `shard` and `sample`; where it is in that order already nothing is copied."""
     if not table.num_rows:
         return
     keys = table.select(["shard", "sample"])

@@ -380,8 +380,8 @@ def _unlike(segment: Segment, rows: pa.Table) -> str | None:
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the schema's columns, each in one piece."""
-    return table.select(schema.names).cast(schema).combine_chunks()
+    """The table with the schema's columns."""
+    return table.select(schema.names).cast(schema)
 
 
 def _check_once(samples: pa.Table, excluded: pa.Table) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mmlake.errors import ContractBroken
 from mmlake.modalities import MODALITIES
 from mmlake.versions import RECIPES
-from mmlake.versions.selection import WRONG_TRANSCRIPT
+from mmlake.versions.outs import WRONG_TRANSCRIPT
 from tests.versions.sample_rows import CURATED, caption, catalog_row, chosen, many, name, part, picture, sample
 
 

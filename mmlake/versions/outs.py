@@ -1,0 +1,216 @@
+"""Which samples and parts are out, and why: decided of one batch of samples at a time.
+
+P parts of the batch's samples, S its distinct samples by name, C catalog rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import ContractBroken
+from mmlake.recipes import Recipe
+from mmlake.versions.digest_index import DigestIndex
+from mmlake.versions.grouped_samples import Parts, Samples, first_of
+from mmlake.versions.sample_schemas import piece
+
+# a finding of sound and film that says nothing of them, but of the transcript next to them
+WRONG_TRANSCRIPT = "wrong_transcript"
+MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What catalog and recipe say of each digest: worked out once, asked for every batch of samples."""
+
+    recipe: Recipe
+    catalog: pa.Table
+    index: DigestIndex
+    texts: list[str]  # of causes
+    own_C: np.ndarray  # number of the cause that keeps the row out wherever it stands; -1 where none does
+    lead_C: np.ndarray  # likewise, where it leads
+    is_tier_C: np.ndarray  # whether the latter is a tier's, bool
+    details: list[pa.Array]  # what says more: of the cause, the survivor, the reason of the verdict
+
+    @classmethod
+    def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array) -> Verdicts:
+        """leads: what keeps a row out where it leads, by the recipe. Raises ContractBroken where the catalog holds a
+        digest twice."""
+        index, texts = DigestIndex(catalog["digest"]), list[str]()
+        if index.twice is not None:
+            raise ContractBroken(f"catalog rows name {index.twice} twice; run `Catalog.verify_unique`")
+        own, leads = recipe.causes(catalog), piece(leads)
+        tiers = piece(catalog["tier"])
+        is_dropped = pc.is_in(tiers, value_set=pa.array(recipe.drop_tiers, pa.string()))
+        dropped = pc.if_else(is_dropped, tiers, pa.scalar(None, pa.string()))
+        own_C = _coded(own, texts)
+        lead_C = _coded(pc.coalesce(leads, pc.binary_join_element_wise("tier", dropped, ":")), texts)
+        details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"])]
+        return cls(
+            recipe, catalog, index, texts, own_C, lead_C, pc.is_null(leads).to_numpy(zero_copy_only=False), details
+        )
+
+
+@dataclass(slots=True)
+class Causes:
+    """Why parts, or samples, stay out: numbers of texts, so that millions of rows cost four bytes each."""
+
+    texts: list[str]
+    code: np.ndarray  # number of the text; -1 where nothing keeps the row out
+    # number of the text that says more, in the column that `source` numbers; -1 where there is none
+    detail: np.ndarray
+    source: np.ndarray
+    columns: list[pa.Array]  # of details: of the catalog, and names of samples
+
+    @classmethod
+    def of(cls, parts: Parts, at_P: np.ndarray, verdicts: Verdicts) -> Causes:
+        """The cause of each part that does not stay by itself."""
+        texts = list(verdicts.texts)
+        roles = verdicts.recipe.roles
+        role_P = parts.role_codes(lambda role: None if role in roles else f"role:{role}", texts)
+        texts.append(MISSING)
+        there = at_P >= 0
+        own_P, lead_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (verdicts.own_C, verdicts.lead_C))
+        lead_P = np.where(parts.leads_P, lead_P, -1)
+        of_lead_P = np.where(np.append(verdicts.is_tier_C, False)[at_P], 1, -1)
+        chosen = [~there, own_P >= 0, role_P >= 0, lead_P >= 0]
+        code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, lead_P], -1)
+        source = np.select(chosen, [np.full(len(at_P), -1), np.zeros(len(at_P)), np.full(len(at_P), -1), of_lead_P], -1)
+        detail = np.where(source >= 0, at_P, -1)
+        return cls(texts, code.astype(np.int32), detail, source.astype(np.int8), list(verdicts.details))
+
+    @classmethod
+    def none(cls, count: int, like: Causes) -> Causes:
+        """No cause for any of so many rows; texts and columns are shared."""
+        rows = np.full(count, -1)
+        return cls(like.texts, rows.astype(np.int32), rows, rows.astype(np.int8), like.columns)
+
+    def set(self, rows: np.ndarray, cause: str, *, detail: np.ndarray | int = -1, source: int = -1) -> None:
+        """Give these rows the cause."""
+        if cause not in self.texts:
+            self.texts.append(cause)
+        self.code[rows], self.detail[rows], self.source[rows] = self.texts.index(cause), detail, source
+
+    def copy(self, rows: np.ndarray, other: Causes, theirs: np.ndarray) -> None:
+        """Give these rows the causes of other rows."""
+        for name in ("code", "detail", "source"):
+            getattr(self, name)[rows] = getattr(other, name)[theirs]
+
+    def text(self, rows: np.ndarray) -> tuple[pa.Array, pa.Array]:
+        """(cause, detail) of these rows."""
+        codes = self.code[rows]
+        causes = pa.array(self.texts, pa.string()).take(pa.array(codes, mask=codes < 0))
+        details = pa.nulls(len(rows), pa.string())
+        for number, column in enumerate(self.columns):
+            mine = self.source[rows] == number
+            if mine.any():
+                values = column.cast(pa.string()).take(pa.array(self.detail[rows][mine]))
+                details = pc.replace_with_mask(details, pa.array(mine), values)
+        return causes, details
+
+
+def _details(rows: pa.Table, causes: pa.Array) -> pa.Array:
+    """What says more of the cause of each row: of a licence the sources that state it, of others the reason."""
+    by_licence = pc.fill_null(pc.starts_with(causes, "licence:"), False)
+    reasons = piece(rows["reason"])
+    if not pc.any(by_licence, min_count=0).as_py():
+        return reasons
+    return pc.if_else(by_licence, pc.fill_null(pc.binary_join(piece(rows["sources"]), ", "), ""), reasons)
+
+
+def _coded(causes: pa.Array | pa.ChunkedArray, texts: list[str]) -> np.ndarray:
+    """The number of each cause among the texts, to which they are added; -1 where null."""
+    causes = piece(causes)
+    encoded = causes.dictionary_encode()
+    codes: np.ndarray = pc.fill_null(encoded.indices, -1 - len(texts)).to_numpy(zero_copy_only=False) + len(texts)
+    texts += encoded.dictionary.to_pylist()
+    return codes.astype(np.int32)
+
+
+class Outs:
+    """Which samples are out, and why."""
+
+    def __init__(self, samples: Samples, verdicts: Verdicts) -> None:
+        """What is decided of each sample by itself."""
+        self.samples, self.verdicts, self.parts = samples, verdicts, samples.parts()
+        self.at_P = _places(verdicts.index, self.parts)
+        self.causes_P = Causes.of(self.parts, self.at_P, verdicts)
+        self.causes_S = Causes.none(samples.count, self.causes_P)
+        if verdicts.recipe.judges:
+            self._doubt_transcripts(verdicts.catalog)
+        self._without_lead()
+        for role in verdicts.recipe.required_roles:
+            self._without_role(role)
+
+    @property
+    def kept_P(self) -> np.ndarray:
+        """Whether nothing keeps the part out, bool."""
+        kept: np.ndarray = self.causes_P.code < 0
+        return kept
+
+    @property
+    def in_S(self) -> np.ndarray:
+        """Whether nothing keeps the sample out, bool."""
+        stays: np.ndarray = self.causes_S.code < 0
+        return stays
+
+    def count(self, chosen_P: np.ndarray) -> np.ndarray:
+        """How many of these parts each sample has."""
+        return np.bincount(self.parts.owner_P[chosen_P], minlength=self.samples.count)
+
+    def _doubt_transcripts(self, catalog: pa.Table) -> None:
+        """Give transcripts whose medium was found to say something else that finding as their cause."""
+        wrong_C = pc.fill_null(pc.equal(catalog["rule"], WRONG_TRANSCRIPT), False).to_numpy()
+        doubting = self.parts.leads_P & (self.at_P >= 0)
+        doubting[doubting] = wrong_C[self.at_P[doubting]]
+        if not doubting.any():
+            return
+        row_S = np.full(self.samples.count, -1)
+        row_S[self.parts.owner_P[doubting]] = self.at_P[doubting]
+        lead_P = row_S[self.parts.owner_P]
+        doubted = np.flatnonzero(self.parts.is_role("transcript") & self.kept_P & (lead_P >= 0))
+        self.causes_P.set(doubted, f"rule:{WRONG_TRANSCRIPT}", detail=lead_P[doubted], source=2)
+
+    def _without_lead(self) -> None:
+        """Samples of which no leading part stays are out, by the cause of the first."""
+        kept_P, leads_P = self.kept_P, self.parts.leads_P
+        lost_S = self.count(leads_P & kept_P) == 0
+        self.causes_S.set(np.flatnonzero(lost_S), NO_LEAD)
+        first_S = first_of(self.parts.owner_P, np.flatnonzero(leads_P & ~kept_P), self.samples.count)
+        with_lead = np.flatnonzero(lost_S & (first_S >= 0))
+        self.causes_S.copy(with_lead, self.causes_P, first_S[with_lead])
+
+    def _without_role(self, role: str) -> None:
+        """Samples of which no part of the role stays are out."""
+        has_S = self.count(self.kept_P & self.parts.is_role(role))
+        self.causes_S.set(np.flatnonzero((has_S == 0) & self.in_S), f"required:{role}")
+
+    def repeat(self, numbers_S: np.ndarray, best: pa.Array) -> None:
+        """These samples are out: each has the leading parts of another one, whose name is given."""
+        columns = self.causes_S.columns
+        columns.append(best)
+        self.causes_S.set(numbers_S, EXACT, detail=np.arange(len(best)), source=len(columns) - 1)
+
+    def cut(self, causes: np.ndarray) -> None:
+        """Those of the samples that stay, by shard and name, which have a cause are out."""
+        rows = self.samples.by_shard(np.flatnonzero(self.in_S))
+        for cause in sorted({cause for cause in causes.tolist() if cause is not None}):
+            self.causes_S.set(rows[causes == cause], cause)
+
+
+def _places(index: DigestIndex, parts: Parts) -> np.ndarray:
+    """The catalog row of each part; -1 where the part has no digest."""
+    digests = parts.flat["digest"]
+    found = index.find(digests)
+    lost = ((found < 0) & np.asarray(pc.is_valid(digests)))[parts.at_P]
+    if lost.any():
+        first = parts.take("digest", np.flatnonzero(lost)[:1])[0].as_py()
+        raise ContractBroken(
+            f"samples -> catalog: {int(lost.sum())} parts have a digest that the catalog does not, such as "
+            f"{first}; materialize the catalog again"
+        )
+    places: np.ndarray = found[parts.at_P]
+    return places
