@@ -312,10 +312,16 @@ def from_columns(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> p
     """The columns as a table of the schema, absent ones null; not yet sorted or checked, which `conform` does."""
     num_rows = len(next(iter(columns.values())))
     arrays = [
-        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(num_rows, field.type)
+        _column(columns[field.name], field.type) if field.name in columns else pa.nulls(num_rows, field.type)
         for field in schema.arrow
     ]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
+
+
+def _column(values: Sequence[Any] | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values if values.type == kind else values.cast(kind)  # `pa.array` would go through Python, row by row
+    return pa.array(values, kind)
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:

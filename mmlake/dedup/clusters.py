@@ -1,33 +1,27 @@
 """From edges to survivors: each unit that goes is tied to a unit that stays and that it was verified against.
 
 Enters: every digest with what decides who stays, and the edges of all tiers, from what stays to what goes. Leaves: one
-cluster row per digest. The result depends on the sets alone, never on the order in which nodes or edges arrive.
+cluster row per digest. The result depends on the sets alone, never on the order in which nodes or edges arrive. All of
+it runs over columns: only edges of which one may undo another are taken up one by one.
+
+    N nodes, E edges in the order in which they count
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import schemas
+from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Criterion, Standing, standing_of
 from mmlake.errors import ContractBroken
-from mmlake.records import Digest
 
 _TIERS = ("near", "semantic")  # cheapest first
-
-
-class _Edge(NamedTuple):
-    """From one that stays to one that goes, in the order in which edges count."""
-
-    tier: int
-    negative_score: float
-    method: str
-    left: int
-    right: int
-    relation: str
+_RELATIONS = ("same", "inside")  # of what goes
 
 
 def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] = ()) -> pa.Table:
@@ -38,84 +32,102 @@ def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] =
     unit away, the unit goes to another survivor that it has an edge with, or stays. Raises ContractBroken where a pair
     names a digest without a node, or a node comes twice.
     """
-    nodes = nodes.sort_by("digest")
-    digests: list[Digest] = nodes["digest"].to_pylist()
-    place = {digest: at for at, digest in enumerate(digests)}
-    if len(place) != len(digests):
-        raise ContractBroken(
-            f"clusters: {len(digests) - len(place)} of {len(digests)} nodes repeat a digest; pass each "
-            "distinct digest once"
-        )
-    edges = _edges(pairs, place)
-    kept = _kept(edges)
-    members: dict[int, list[_Edge]] = {}
-    for edge in kept.values():
-        members.setdefault(edge.left, []).append(edge)
-    standing, occurrences = standing_of(nodes, criteria), nodes["num_occurrences"].to_pylist()
-    rows = []
-    for at in range(len(digests)):
-        edge_here = kept.get(at)
-        survivor = at if edge_here is None else edge_here.left
-        followers = members.get(survivor, [])
-        rows.append(
-            {
-                "digest": digests[at],
-                "survivor": digests[survivor],
-                "is_survivor": edge_here is None,
-                "cluster_size": 1 + len(followers),
-                "num_occurrences": occurrences[at],
-                "radius": max((1 + one.negative_score for one in followers), default=0.0),
-                **(_of_edge(edge_here, standing, len(followers)) if edge_here is not None else {}),
-            }
-        )
-    return schemas.from_rows(schemas.CLUSTERS, rows)
+    nodes = nodes.sort_by("digest").combine_chunks()
+    digests = pa.chunked_array(nodes["digest"], pa.string()).combine_chunks()
+    num = len(digests)
+    if num_again := int(pc.sum(pc.equal(digests[1:], digests[:-1])).as_py() or 0):
+        raise ContractBroken(f"clusters: {num_again} of {num} nodes repeat a digest; pass each distinct digest once")
+    edges = _edges(pairs, digests)
+    left_E, right_E = (edges[name].to_numpy() for name in ("left", "right"))
+    edge_N = _kept(left_E, right_E, num)
+    goes = np.flatnonzero(edge_N >= 0)
+    of_goes = edges.take(pa.array(edge_N[goes]))
+    survivor_N = np.arange(num)
+    survivor_N[goes] = left_E[edge_N[goes]]
+    num_followers_N = np.bincount(survivor_N[goes], minlength=num)
+    radius_N = np.zeros(num)
+    np.maximum.at(radius_N, survivor_N[goes], 1 - of_goes["score"].to_numpy())
+    at_edge = np.full(num, -1)
+    at_edge[goes] = np.arange(len(goes))
+    rows = pa.array(at_edge, mask=at_edge < 0)
+    reasons = _reasons(standing_of(nodes, criteria), survivor_N[goes], goes, of_goes["relation"], num_followers_N)
+    return schemas.from_columns(
+        schemas.CLUSTERS,
+        {
+            "digest": digests,
+            "survivor": digests.take(pa.array(survivor_N)),
+            "is_survivor": pa.array(edge_N < 0),
+            "cluster_size": pa.array(1 + num_followers_N[survivor_N], pa.int32()),
+            "num_occurrences": nodes["num_occurrences"],
+            **{name: of_goes[name].take(rows) for name in ("tier", "method", "score", "relation")},
+            "reason": reasons.take(rows),
+            "radius": pa.array(radius_N[survivor_N]),
+        },
+    )
 
 
-def _edges(pairs: pa.Table, place: dict[Digest, int]) -> list[_Edge]:
-    """The edges that make something go, in the order in which they count."""
-    edges = []
-    columns = (pairs[name].to_pylist() for name in ("left", "right", "tier", "method", "score", "relation"))
-    for left, right, tier, method, score, relation in zip(*columns, strict=True):
-        if left not in place or right not in place:
-            stray = right if left in place else left
+def _edges(pairs: pa.Table, digests: pa.Array) -> pa.Table:
+    """The pairs that make something go, in the order in which they count, by places in the digests."""
+    columns = {name: pairs[name] for name in ("tier", "method", "score", "relation")}
+    for side in ("left", "right"):
+        columns[side] = pc.index_in(pairs[side], value_set=digests).cast(pa.int64())
+        if columns[side].null_count:
+            stray = pairs.filter(pc.is_null(columns[side]))
             raise ContractBroken(
-                f"clusters: a {tier} pair names {stray}, which is no node; re-materialize the pairs and the nodes "
-                "from the same shards"
+                f"clusters: a {stray['tier'][0]} pair names {stray[side][0]}, which is no node; re-materialize the "
+                "pairs and the nodes from the same shards"
             )
-        if relation in ("same", "inside"):
-            edges.append(_Edge(_TIERS.index(tier), -score, method, place[left], place[right], relation))
-    return sorted(edges)
+    columns["rank"] = pc.index_in(pairs["tier"], value_set=pa.array(_TIERS))
+    edges = pa.table(columns).filter(pc.is_in(pairs["relation"], value_set=pa.array(_RELATIONS)))
+    return edges.sort_by([(name, "descending" if name == "score" else "ascending") for name in _ORDER]).combine_chunks()
 
 
-def _kept(edges: list[_Edge]) -> dict[int, _Edge]:
-    """What goes -> the edge that it goes by."""
-    kept: dict[int, _Edge] = {}
-    for edge in edges:
-        if edge.left not in kept and edge.right not in kept:
-            kept[edge.right] = edge
-    lost = [edge.right for edge in kept.values() if edge.left in kept]
+_ORDER = ("rank", "score", "method", "left", "right", "relation")
+
+
+def _kept(left_E: Positions, right_E: Positions, num: int) -> Positions:
+    """The edge that each node goes by; -1 for what stays."""
+    edge_N = np.full(num, -1)
+    goes_by_N = np.bincount(right_E, minlength=num)
+    leads_N = np.bincount(left_E, minlength=num) > 0
+    # nothing else says anything of either end
+    is_free = (goes_by_N[left_E] == 0) & (goes_by_N[right_E] == 1) & ~leads_N[right_E]
+    edge_N[right_E[is_free]] = np.flatnonzero(is_free)
+    for right, edge in _contested(np.flatnonzero(~is_free), left_E, right_E).items():
+        edge_N[right] = edge
+    return edge_N
+
+
+def _contested(edges: Positions, left_E: Positions, right_E: Positions) -> dict[int, int]:
+    """What goes -> the edge that it goes by, of edges that compete."""
+    left = dict(zip(edges.tolist(), left_E[edges].tolist(), strict=True))
+    kept: dict[int, int] = {}
+    by_right: dict[int, list[int]] = {}
+    for edge, right in zip(edges.tolist(), right_E[edges].tolist(), strict=True):
+        by_right.setdefault(right, []).append(edge)
+        if left[edge] not in kept and right not in kept:
+            kept[right] = edge
+    lost = [right for right, edge in kept.items() if left[edge] in kept]
     while lost:
-        for one in lost:
-            del kept[one]
         orphans = set(lost)
-        for edge in edges:
-            if edge.right in orphans and edge.right not in kept and edge.left not in kept and edge.left not in orphans:
-                kept[edge.right] = edge
+        for right in lost:
+            del kept[right]
+        for edge, right in sorted((edge, orphan) for orphan in orphans for edge in by_right[orphan]):
+            if right not in kept and left[edge] not in kept and left[edge] not in orphans:
+                kept[right] = edge
         # whoever still has no survivor stays, and may be one for what was tied to it
-        lost = [edge.right for edge in kept.values() if edge.left in kept]
+        lost = [right for right, edge in kept.items() if left[edge] in kept]
     return kept
 
 
-def _of_edge(edge: _Edge, standing: Standing, num_followers: int) -> dict[str, Any]:
-    reason = standing.reason(edge.left, edge.right)
-    if not reason and edge.relation == "inside":
-        reason = "lies inside the survivor"
-    if not reason:
-        reason = "closest to the rest of its cluster" if num_followers > 1 else "smallest digest"
-    return {
-        "tier": _TIERS[edge.tier],
-        "method": edge.method,
-        "score": -edge.negative_score,
-        "relation": edge.relation,
-        "reason": reason,
-    }
+def _reasons(
+    standing: Standing, keepers: Positions, goers: Positions, relations: pa.ChunkedArray, num_followers_N: Positions
+) -> pa.Array:
+    """Why each of the one stays and each of the others goes."""
+    of_cluster = np.where(num_followers_N[keepers] > 1, "closest to the rest of its cluster", "smallest digest")
+    of_cluster = np.where(np.asarray(pc.equal(relations, "inside")), "lies inside the survivor", of_cluster)
+    found = [
+        standing.reason(keeper, goer) or other
+        for keeper, goer, other in zip(keepers.tolist(), goers.tolist(), of_cluster.tolist(), strict=True)
+    ]
+    return pa.array(found, pa.string())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mmlake.versions.grouped_samples import Samples
 
-BATCH_ROWS = 32_768  # up to which whole source shards are put together: small ones are no more expensive than large ones
+BATCH_ROWS = 32_768  # up to which whole source shards are put together, so that small ones are not expensive
 Scan = Callable[[], Iterable[pa.Table]]
 _COUNTED = ["sample", "sample_ids", "source", "licences", "num_occurrences", "shard"]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mmlake import dedup, schemas
 from mmlake.errors import ContractBroken
+from tests.dedup.naive_clusters import goes_by
 
 PIXELS = dedup.Criterion(name="pixels", column="num_pixels", says="more pixels")
 
@@ -117,7 +118,7 @@ def test_a_node_that_comes_twice_breaks_the_contract():
         cluster([("a", 0, True, 1.0), ("a", 1, True, 1.0)])
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_clusters_hold_only_what_has_an_edge_with_its_survivor_in_any_order_of_arrival(data):
     digests = [f"{at:02d}" for at in range(12)]
@@ -139,3 +140,10 @@ def test_clusters_hold_only_what_has_an_edge_with_its_survivor_in_any_order_of_a
     verified = {(left, right) for left, right, _, _ in edge_rows}
     for row in one.to_pylist():
         assert row["is_survivor"] or (row["survivor"], row["digest"]) in verified
+    by = goes_by(
+        [(0 if tier == "near" else 1, -score, "m", left, right, "same") for left, right, tier, score in edge_rows]
+    )
+    said = {
+        row["digest"]: (row["survivor"], row["tier"], row["score"]) for row in one.to_pylist() if not row["is_survivor"]
+    }
+    assert said == {goes: (edge[3], ["near", "semantic"][edge[0]], -edge[1]) for goes, edge in by.items()}

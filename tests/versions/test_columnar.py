@@ -11,7 +11,7 @@ import pytest
 from mmlake.versions import VersionStore, select
 from tests.versions.sample_rows import _CATALOG, _SAMPLES, CURATED, of_shards
 
-FACTS = {"recipe": CURATED, "settings_digest": "s", "encoders": {}}
+COMMON = {"recipe": CURATED, "settings_digest": "s", "encoders": {}}
 
 
 def calls(do) -> tuple[int, object]:
@@ -31,8 +31,8 @@ def spent(root, count: int) -> dict[str, int]:
     catalog, table = pa.Table.from_pylist(rows, schema=_CATALOG), pa.Table.from_pylist(samples, schema=_SAMPLES)
     store, found = VersionStore(root), {}
     found["select"], selection = calls(lambda: select(catalog, table, CURATED))
-    found["build"], _ = calls(lambda: store.build(selection.samples, excluded=selection.excluded, name="a", **FACTS))
-    store.build(selection.samples.slice(0, count - 1), name="b", **FACTS)
+    found["build"], _ = calls(lambda: store.build(selection.samples, excluded=selection.excluded, name="a", **COMMON))
+    store.build(selection.samples.slice(0, count - 1), name="b", **COMMON)
     found["verify"], damage = calls(lambda: store.verify("a"))
     found["diff"], diff = calls(lambda: store.diff("a", "b"))
     assert damage == []
