@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.led import Edge, Led, Walked
 from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
@@ -36,6 +37,14 @@ class Found(NamedTuple):
         """These rows of it."""
         spans = None if self.spans_s is None else self.spans_s[rows]
         return Found(self.relation[rows], self.score[rows], self.method[rows], spans)
+
+    def edge(self, at: int) -> Edge:
+        """From the one to the other of this row, which lies inside it where the one holds it."""
+        relation = int(self.relation[at])
+        spans = None if self.spans_s is None else tuple(float(value) for value in self.spans_s[at])
+        if spans is not None and any(value != value for value in spans):
+            spans = None
+        return Edge(INSIDE if relation == HOLDS else relation, float(self.score[at]), int(self.method[at]), spans)
 
 
 class Matcher(Protocol):
@@ -102,3 +111,9 @@ class OfItems:
         found = self._matcher.compare(one, others)
         is_weak = (self._items[others] == self._items[one]) & (found.score < _SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
+
+    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
+        """What the matcher finds by itself, if it does."""
+        if not isinstance(self._matcher, Walked):
+            return None
+        return self._matcher.walked(order, equal=equal, items=self._items)

@@ -49,6 +49,19 @@ class Postings:
         self._slots[self._starts[free] + self._counts[free]] = one
         self._counts[free] += 1
 
+    def add_all(self, units: Positions) -> None:
+        """List these units, in their order; nobody may be listed yet."""
+        lengths = self.lengths[units]
+        begins = np.concatenate(([0], np.cumsum(lengths)))
+        ids = self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[units] - begins[:-1], lengths)]
+        by_key = np.argsort(ids, kind="stable")
+        ids, units = ids[by_key], np.repeat(units, lengths)[by_key]
+        held = np.bincount(ids, minlength=len(self._counts))
+        nth = np.arange(len(ids)) - np.repeat(np.cumsum(held) - held, held)
+        has_room = nth < self._starts[ids + 1] - self._starts[ids]
+        self._slots[self._starts[ids[has_room]] + nth[has_room]] = units[has_room]
+        self._counts[:] = np.minimum(held, np.diff(self._starts))
+
     def replace(self, old: int, new: int) -> None:
         """List the new unit under its keys, in the place of the old one where both have the key."""
         ids = self._ids[self._offsets[new] : self._offsets[new + 1]]

@@ -309,7 +309,9 @@ def near_pairs(
         matcher = tier.made_matcher(prints, settings)
         if nodes is not None and "parent_digest" in nodes.column_names:
             items = rows_of(nodes, digests)["parent_digest"]
-            matcher = OfItems(matcher, pc.index_in(items, value_set=pc.unique(items)).to_numpy())
+            distinct = pc.unique(items)
+            if len(distinct) < len(items):
+                matcher = OfItems(matcher, pc.index_in(items, value_set=distinct).to_numpy())
         found = stars(
             matcher,
             _standing(digests, nodes, criteria),
