@@ -87,6 +87,7 @@ class Walk:
         self.place = np.empty(num, np.int64)
         self.place[self.order] = np.arange(num)
         self.leader_of = np.full(num, _ALIVE, np.int64)
+        self._head_of = self.leader_of.copy()  # by equal prints
         self._edge: dict[int, Edge] = {}  # of followers
         self._followers: dict[int, list[int]] = {}
         self._postings = Postings(matcher.keys)
@@ -111,6 +112,7 @@ class Walk:
             if high - low > 1:
                 self._take(int(rows[low]), rows[low + 1 : high])
         self._released.clear()  # they are led with all others
+        self._head_of = self.leader_of.copy()
 
     def lead(self, units: Iterable[int], *, advance: Advance = silent) -> None:
         """Give each of the units, in survivor order, a leader, or make it one."""
@@ -128,6 +130,7 @@ class Walk:
             overlaps=edges_of((left, right, edge) for (left, right), edge in self._evidence.items()),
             misses=self._misses.edges(),
             released=np.array(self._released, np.int64),
+            head_of=self._head_of,
         )
 
     def take_over(self, led: Led) -> None:

@@ -117,6 +117,7 @@ class Led:
     misses: Edges
     # lost the leader that they had equal prints with, and its leader does not take them
     released: Positions
+    head_of: Positions  # of shape (units,): who took the unit in step 1; -1 for nobody
 
 
 @runtime_checkable
