@@ -13,7 +13,7 @@ from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
 RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
-_SIBLING_SCORE = 0.85  # of two spans of one item
+SIBLING_SCORE = 0.85  # of two spans of one item
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 
@@ -109,7 +109,7 @@ class OfItems:
     def compare(self, one: int, others: Positions) -> Found:
         """As the matcher says, but for weak relations within one item."""
         found = self._matcher.compare(one, others)
-        is_weak = (self._items[others] == self._items[one]) & (found.score < _SIBLING_SCORE)
+        is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
 
     def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
