@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS, Edge, EdgeRows, Led, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
+from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Led, Walked, edges_of
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
@@ -64,17 +64,12 @@ def stars(
     """
     walk = Walk(matcher, standing)
     led = matcher.walked(walk.order, equal=equal) if isinstance(matcher, Walked) else None
-    if led is not None:
+    if led is None:
+        walk.lead_all(equal, advance=advance)
+    else:
         walk.take_over(led)
         advance(len(standing))
-    else:
-        walk.collapse(equal)
-        leading = walk.order[(walk.leader_of[walk.order] == _ALIVE) & walk.has_candidates[walk.order]]
-        advance(len(walk.order) - len(leading))
-        walk.lead(leading, advance=advance)
-    walk.elect_all()
-    walk.settle()
-    return walk.edges()
+    return walk.settled()
 
 
 class Walk:
@@ -90,9 +85,9 @@ class Walk:
         self._head_of = self.leader_of.copy()  # by equal prints
         self._edge: dict[int, Edge] = {}  # of followers
         self._followers: dict[int, list[int]] = {}
-        self._postings = Postings(matcher.keys)
+        self.postings = Postings(matcher.keys)
         # what shares no key with anybody leads without more ado
-        self.has_candidates = self._postings.lengths > 0
+        self.has_candidates = self.postings.lengths > 0
         if matcher.neighbours is not None:
             self.has_candidates |= matcher.neighbours.lengths > 0
         self._enlisted = ~self.has_candidates
@@ -100,6 +95,19 @@ class Walk:
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
+
+    def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent) -> None:
+        """The first half, as `mmlake.dedup.led` defines it."""
+        self.collapse(equal)
+        leading = self.order[(self.leader_of[self.order] == _ALIVE) & self.has_candidates[self.order]]
+        advance(len(self.order) - len(leading))
+        self.lead(leading, advance=advance)
+
+    def settled(self) -> Stars:
+        """The edges at which the second half ends."""
+        self.elect_all()
+        self.settle()
+        return self.edges()
 
     def collapse(self, equal: NDArray[np.uint64]) -> None:
         """Units with equal prints follow the best placed of them, as far as the exact measure agrees."""
@@ -123,7 +131,7 @@ class Walk:
                 self._enlist(one)
 
     def led(self) -> Led:
-        """What stands after `collapse` and `lead`."""
+        """What stands after `lead_all`."""
         return Led(
             follows=edges_of((int(self.leader_of[one]), one, self._edge[one]) for one in self._edge),
             held=edges_of(self._held),
@@ -134,7 +142,8 @@ class Walk:
         )
 
     def take_over(self, led: Led) -> None:
-        """Stand where `collapse` and `lead` would have come to."""
+        """Stand where `lead_all` would have come to."""
+        self._head_of = led.head_of
         for leader, one, edge in led.follows.each():
             self._follow(one, leader, edge)
         self._held = list(led.held.each())
@@ -145,7 +154,7 @@ class Walk:
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
         self._enlisted |= leads
-        self._postings.add_all(self.order[leads[self.order]])
+        self.postings.add_all(self.order[leads[self.order]])
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
@@ -192,7 +201,7 @@ class Walk:
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
-        found, shared = self._postings.sharing(one)
+        found, shared = self.postings.sharing(one)
         near = self._matcher.neighbours
         if near is not None and len(near[one]):
             others = near[one].astype(np.int64)
@@ -211,28 +220,20 @@ class Walk:
     def _join(self, one: int, others: Positions) -> bool:
         """Whether the unit follows one of the leaders, given in their order; what else was found is noted."""
         found = self._matcher.compare(one, others)
-        takes = (found.relation == SAME) | (found.relation == INSIDE)
-        allowed = takes & self._standing.allows(others, one)
         of_leaders = found.mirrored()
         for at in np.flatnonzero(found.relation == OVERLAPS).tolist():
             self._note(one, int(others[at]), of_leaders.edge(at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
             self._held.append((one, int(others[at]), found.edge(at)))
-        if (found.relation == NONE).any():
-            self._miss(one, others, of_leaders)
-        if not allowed.any():
+        if (at := found.closest_miss()) >= 0:
+            self._misses.add(int(others[at]), one, of_leaders.edge(at))
+        at = found.best(self._standing.allows(others, one))
+        if at < 0:
             return False
-        at = int(np.argmax(allowed & (found.score >= found.score[allowed].max() - AS_ALIKE)))
         leader, members = int(others[at]), self._followers.pop(one, [])
         self._follow(one, leader, of_leaders.edge(at))
         self._take(leader, self._loosened(members))
         return True
-
-    def _miss(self, one: int, leaders: Positions, found: Found) -> None:
-        """Note the closest leader that the unit is not the same as."""
-        at = int(np.argmax(np.where(found.relation == NONE, found.score, -1.0)))
-        if found.score[at] > 0:
-            self._misses.add(int(leaders[at]), one, found.edge(at))
 
     def _take(self, leader: int, units: Positions) -> None:
         """Let the units follow the leader where the exact measure agrees; release the others."""
@@ -250,7 +251,7 @@ class Walk:
         """The winner leads instead of the leader; the members that fail against it are released."""
         members = self._loosened([leader, *self._followers.pop(leader)])
         self._take(winner, members[members != winner])
-        self._postings.replace(leader, winner)
+        self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
         others = others[~np.isin(others, self._released)]
@@ -303,7 +304,7 @@ class Walk:
 
     def _enlist(self, one: int) -> None:
         self._enlisted[one] = True
-        self._postings.add(one)
+        self.postings.add(one)
 
     def _note(self, one: int, other: int, edge: Edge) -> None:
         """Evidence of a common part; `edge` has the spans of the other first."""

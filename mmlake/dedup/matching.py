@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import Edge, Led, Walked
+from mmlake.dedup.led import AS_ALIKE, Edge, Led, Walked
 from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
@@ -32,6 +32,19 @@ class Found(NamedTuple):
         """The same, seen from the others."""
         spans = None if self.spans_s is None else self.spans_s[:, [2, 3, 0, 1]]
         return Found(_MIRRORED[self.relation], self.score, self.method, spans)
+
+    def best(self, allowed: NDArray[np.bool_]) -> int:
+        """The row of the one that takes the unit, of those allowed; the others come in survivor order. -1: nobody."""
+        takes = allowed & ((self.relation == SAME) | (self.relation == INSIDE))
+        if not takes.any():
+            return -1
+        return int(np.argmax(takes & (self.score >= self.score[takes].max() - AS_ALIKE)))
+
+    def closest_miss(self) -> int:
+        """The row of the closest one that the unit has nothing to do with; -1 where none is like it at all."""
+        scores = np.where(self.relation == NONE, self.score, 0.0)
+        at = int(np.argmax(scores))
+        return at if scores[at] > 0 else -1
 
     def at(self, rows: NDArray[np.bool_] | Positions) -> Found:
         """These rows of it."""

@@ -235,8 +235,7 @@ def walked_by_reference(matcher, order, equal):
     num = len(order)
     who = Standing(np.argsort(order), np.zeros(num, np.int64), np.ones(num, np.bool_), (), np.empty((num, 0)))
     walk = Walk(matcher, who)
-    walk.collapse(equal)
-    walk.lead(walk.order[(walk.leader_of[walk.order] < 0) & walk.has_candidates[walk.order]])
+    walk.lead_all(equal)
     return walk.led()
 
 
