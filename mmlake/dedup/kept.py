@@ -34,6 +34,12 @@ class Units:
     equal: NDArray[np.uint64]  # of shape (units, 2): of their prints
     items: pa.Array | None = None  # digests of the items that they are spans of
 
+    def judged_by(self, matcher: Matcher) -> Matcher:
+        """The matcher, which says less of two spans of one item."""
+        if self.items is None or len(distinct := pc.unique(self.items)) == len(self.items):
+            return matcher
+        return OfItems(matcher, pc.index_in(self.items, value_set=distinct).to_numpy())
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -55,9 +61,7 @@ def kept_stars(
     """
     old = None if prior is None or matcher.neighbours is not None else _Old.of(prior, units, matcher)
     remembered = Remembered(matcher, no_edges() if old is None else old.known)
-    judge: Matcher = remembered
-    if units.items is not None and len(distinct := pc.unique(units.items)) < len(units.items):
-        judge = OfItems(remembered, pc.index_in(units.items, value_set=distinct).to_numpy())
+    judge = units.judged_by(remembered)
     walk = Walk(judge, standing)
     if prior is None or old is None:
         walk.lead_all(units.equal, advance=advance)
