@@ -2,7 +2,7 @@
 
 blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
 versions/  manifests and refs        shards/    training shards       evals/     frozen probes
-cuts/      clips and segments
+cuts/      clips and segments        kept/      joins of near duplicates, to go on from
 reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
 """
 

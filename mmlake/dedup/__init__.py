@@ -7,6 +7,7 @@ from mmlake.dedup.contamination import exact_hits, near_hits, semantic_hits
 from mmlake.dedup.estimates import recall_of, recall_words
 from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
+from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
 from mmlake.dedup.semantic_tier import recall_counts, semantic_pairs
@@ -26,6 +27,7 @@ __all__ = [
     "DecontaminateSettings",
     "DedupSettings",
     "EvalSet",
+    "KeptJoins",
     "Positions",
     "Tier",
     "cluster",

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
-from mmlake.dedup.leaders import Edge
+from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of

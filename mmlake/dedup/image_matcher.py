@@ -148,8 +148,8 @@ def _linked(
     owners: Positions, hashes: NDArray[np.uint64], *, num_targets: int, radius: int, salt: int
 ) -> tuple[Positions, NDArray[np.uint64]]:
     """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
-    are compared with. The key is the number of the hash that both are tied to, so a dense group shares that of its
-    hub."""
+    are compared with. The key is the hash that both are tied to, so a dense group shares that of its hub, and no other
+    picture changes it."""
     distinct, place = np.unique(hashes, return_inverse=True)
     if not len(distinct):
         return np.empty(0, np.int64), np.empty(0, np.uint64)
@@ -165,7 +165,7 @@ def _linked(
     codes = np.unique(np.concatenate((left, right, several)) * len(distinct) + np.concatenate((left, left, several)))
     counts = np.bincount(codes // len(distinct), minlength=len(distinct))
     keys = Ragged(
-        mix64((codes % len(distinct)).astype(np.uint64) + np.uint64(salt << 56)),
+        mix64(distinct[codes % len(distinct)] ^ mix64(np.array([salt], np.uint64))),
         np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
     ).take(place)
     return np.repeat(owners, keys.lengths), keys.values

@@ -9,24 +9,22 @@ Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inve
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
+from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Led, Walked, edges_of
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
-_MOST_LEADERS = 16  # that one unit is compared with
 _CHUNK = 64  # units compared with one other at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
-_AS_ALIKE = 0.1  # of the score: of leaders this much alike the best placed one takes a unit
 _ALIVE = -1
 
 
@@ -53,16 +51,6 @@ class Stars:
         self.spans_s.append(edge.spans_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """What was found between a unit and the leader that it was compared with."""
-
-    relation: int
-    score: float
-    method: int
-    spans_s: tuple[float, ...] | None  # start and end in the leader, then in the unit
-
-
 def stars(
     matcher: Matcher,
     standing: Standing,
@@ -75,13 +63,13 @@ def stars(
     equal: of shape (units, 2): units with the same row, but for zeros, have equal prints.
     """
     walk = Walk(matcher, standing)
-    walk.collapse(equal)
-    leading = walk.order[(walk.leader_of[walk.order] == _ALIVE) & walk.has_candidates[walk.order]]
-    advance(len(walk.order) - len(leading))
-    walk.lead(leading, advance=advance)
-    walk.elect_all()
-    walk.settle()
-    return walk.edges()
+    led = matcher.walked(walk.order, equal=equal) if isinstance(matcher, Walked) else None
+    if led is None:
+        walk.lead_all(equal, advance=advance)
+    else:
+        walk.take_over(led)
+        advance(len(standing))
+    return walk.settled()
 
 
 class Walk:
@@ -94,19 +82,32 @@ class Walk:
         self.place = np.empty(num, np.int64)
         self.place[self.order] = np.arange(num)
         self.leader_of = np.full(num, _ALIVE, np.int64)
+        self._head_of = self.leader_of.copy()  # by equal prints
         self._edge: dict[int, Edge] = {}  # of followers
         self._followers: dict[int, list[int]] = {}
-        self._postings = Postings(matcher.keys)
+        self.postings = Postings(matcher.keys)
         # what shares no key with anybody leads without more ado
-        self.has_candidates = self._postings.lengths > 0
+        self.has_candidates = self.postings.lengths > 0
         if matcher.neighbours is not None:
             self.has_candidates |= matcher.neighbours.lengths > 0
         self._enlisted = ~self.has_candidates
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
-        # the closest pairs that are not the same: score, places of both (the order that a heap needs), what was found
-        self._misses: list[tuple[float, int, int, Edge]] = []
+        self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
+
+    def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent) -> None:
+        """The first half, as `mmlake.dedup.led` defines it."""
+        self.collapse(equal)
+        leading = self.order[(self.leader_of[self.order] == _ALIVE) & self.has_candidates[self.order]]
+        advance(len(self.order) - len(leading))
+        self.lead(leading, advance=advance)
+
+    def settled(self) -> Stars:
+        """The edges at which the second half ends."""
+        self.elect_all()
+        self.settle()
+        return self.edges()
 
     def collapse(self, equal: NDArray[np.uint64]) -> None:
         """Units with equal prints follow the best placed of them, as far as the exact measure agrees."""
@@ -119,6 +120,7 @@ class Walk:
             if high - low > 1:
                 self._take(int(rows[low]), rows[low + 1 : high])
         self._released.clear()  # they are led with all others
+        self._head_of = self.leader_of.copy()
 
     def lead(self, units: Iterable[int], *, advance: Advance = silent) -> None:
         """Give each of the units, in survivor order, a leader, or make it one."""
@@ -127,6 +129,32 @@ class Walk:
             others = self._leaders_for(one)
             if not len(others) or not self._join(one, others):
                 self._enlist(one)
+
+    def led(self) -> Led:
+        """What stands after `lead_all`."""
+        return Led(
+            follows=edges_of((int(self.leader_of[one]), one, self._edge[one]) for one in self._edge),
+            held=edges_of(self._held),
+            overlaps=edges_of((left, right, edge) for (left, right), edge in self._evidence.items()),
+            misses=self._misses.edges(),
+            released=np.array(self._released, np.int64),
+            head_of=self._head_of,
+        )
+
+    def take_over(self, led: Led) -> None:
+        """Stand where `lead_all` would have come to."""
+        self._head_of = led.head_of
+        for leader, one, edge in led.follows.each():
+            self._follow(one, leader, edge)
+        self._held = list(led.held.each())
+        self._evidence = {(left, right): edge for left, right, edge in led.overlaps.each()}
+        for left, right, edge in led.misses.each():
+            self._misses.add(left, right, edge)
+        self._released = led.released.tolist()
+        leads = self.leader_of == _ALIVE
+        leads[led.released] = False
+        self._enlisted |= leads
+        self.postings.add_all(self.order[leads[self.order]])
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
@@ -158,14 +186,22 @@ class Walk:
         for (left, right), edge in sorted(self._evidence.items(), key=lambda one: [self.place[at] for at in one[0]]):
             if self.leader_of[left] != right and self.leader_of[right] != left:
                 found.add(left, right, edge, OVERLAPS)
-        for score, left, right, edge in sorted(self._misses, reverse=True):
-            if score > 0 and self.leader_of[self.order[-right]] != self.order[-left]:
-                found.add(int(self.order[-left]), int(self.order[-right]), edge, NONE)
+        for left, right, edge in self._closest_misses():
+            if self.leader_of[right] != left:
+                found.add(left, right, edge, NONE)
         return found
 
+    def _closest_misses(self) -> Iterable[tuple[int, int, Edge]]:
+        """The closest pairs that are not the same, each once: a unit that is led anew may meet a leader again."""
+        misses = self._misses.edges()
+        left, right = self.place[misses.left], self.place[misses.right]
+        order = np.lexsort((right, left, -misses.score))
+        is_new = np.r_[True, (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)][: len(order)]
+        return misses.take(order[is_new][:_MOST_MISSES]).each()
+
     def _leaders_for(self, one: int) -> Positions:
-        """At most `_MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
-        found, shared = self._postings.sharing(one)
+        """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
+        found, shared = self.postings.sharing(one)
         near = self._matcher.neighbours
         if near is not None and len(near[one]):
             others = near[one].astype(np.int64)
@@ -176,39 +212,28 @@ class Walk:
             shared = shared[first]
         usable = (shared >= self._matcher.min_shared) & (self.leader_of[found] == _ALIVE) & (found != one)
         found, shared = found[usable], shared[usable]
-        if len(found) > _MOST_LEADERS:
-            found = found[np.lexsort((self.place[found], -shared))[:_MOST_LEADERS]]
+        if len(found) > MOST_LEADERS:
+            found = found[np.lexsort((self.place[found], -shared))[:MOST_LEADERS]]
         leaders: Positions = found[np.argsort(self.place[found])]
         return leaders
 
     def _join(self, one: int, others: Positions) -> bool:
         """Whether the unit follows one of the leaders, given in their order; what else was found is noted."""
         found = self._matcher.compare(one, others)
-        takes = (found.relation == SAME) | (found.relation == INSIDE)
-        allowed = takes & self._standing.allows(others, one)
         of_leaders = found.mirrored()
         for at in np.flatnonzero(found.relation == OVERLAPS).tolist():
-            self._note(one, int(others[at]), _edge(of_leaders, at))
+            self._note(one, int(others[at]), of_leaders.edge(at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
-            self._held.append((one, int(others[at]), _edge(found, at)))
-        if (found.relation == NONE).any():
-            self._miss(one, others, of_leaders)
-        if not allowed.any():
+            self._held.append((one, int(others[at]), found.edge(at)))
+        if (at := found.closest_miss()) >= 0:
+            self._misses.add(int(others[at]), one, of_leaders.edge(at))
+        at = found.best(self._standing.allows(others, one))
+        if at < 0:
             return False
-        at = int(np.argmax(allowed & (found.score >= found.score[allowed].max() - _AS_ALIKE)))
         leader, members = int(others[at]), self._followers.pop(one, [])
-        self._follow(one, leader, _edge(of_leaders, at))
+        self._follow(one, leader, of_leaders.edge(at))
         self._take(leader, self._loosened(members))
         return True
-
-    def _miss(self, one: int, leaders: Positions, found: Found) -> None:
-        """Keep the closest leader that the unit is not the same as, if it is among the closest of all."""
-        at = int(np.argmax(np.where(found.relation == NONE, found.score, -1.0)))
-        score = float(found.score[at])
-        if len(self._misses) >= _MOST_MISSES and score <= self._misses[0][0]:
-            return
-        row = (score, -int(self.place[leaders[at]]), -int(self.place[one]), _edge(found, at))
-        (heapq.heappushpop if len(self._misses) >= _MOST_MISSES else heapq.heappush)(self._misses, row)
 
     def _take(self, leader: int, units: Positions) -> None:
         """Let the units follow the leader where the exact measure agrees; release the others."""
@@ -218,7 +243,7 @@ class Walk:
             agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(leader, chunk)
             for at, unit in enumerate(chunk.tolist()):
                 if agreed[at]:
-                    self._follow(unit, leader, _edge(found, at))
+                    self._follow(unit, leader, found.edge(at))
                 else:
                     self._released.append(unit)
 
@@ -226,7 +251,7 @@ class Walk:
         """The winner leads instead of the leader; the members that fail against it are released."""
         members = self._loosened([leader, *self._followers.pop(leader)])
         self._take(winner, members[members != winner])
-        self._postings.replace(leader, winner)
+        self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
         others = others[~np.isin(others, self._released)]
@@ -247,7 +272,7 @@ class Walk:
                 stays = other
             elif found.relation[at] != HOLDS:
                 continue
-            edge, goer = (_edge(found, at), other) if stays == winner else (_edge(of_others, at), winner)
+            edge, goer = (found.edge(at), other) if stays == winner else (of_others.edge(at), winner)
             self._absorb(stays, goer, edge)
 
     def _better(self, one: int, other: int) -> int:
@@ -279,7 +304,7 @@ class Walk:
 
     def _enlist(self, one: int) -> None:
         self._enlisted[one] = True
-        self._postings.add(one)
+        self.postings.add(one)
 
     def _note(self, one: int, other: int, edge: Edge) -> None:
         """Evidence of a common part; `edge` has the spans of the other first."""
@@ -291,12 +316,3 @@ class Walk:
     def _closeness(self, one: int, others: Positions) -> float:
         scores = [self._matcher.compare(one, others[low : low + _CHUNK]).score for low in range(0, len(others), _CHUNK)]
         return float(np.concatenate(scores).mean()) if scores else 0.0
-
-
-def _edge(found: Found, at: int) -> Edge:
-    """Of what the leader's comparison found: `found.relation` is HOLDS where the unit lies inside the leader."""
-    relation = int(found.relation[at])
-    spans = None if found.spans_s is None else tuple(float(value) for value in found.spans_s[at])
-    if spans is not None and any(value != value for value in spans):
-        spans = None
-    return Edge(INSIDE if relation == HOLDS else relation, float(found.score[at]), int(found.method[at]), spans)

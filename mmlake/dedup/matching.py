@@ -8,11 +8,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.led import AS_ALIKE, Edge, Led, Walked
 from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
 RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
-_SIBLING_SCORE = 0.85  # of two spans of one item
+SIBLING_SCORE = 0.85  # of two spans of one item
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 
@@ -32,10 +33,31 @@ class Found(NamedTuple):
         spans = None if self.spans_s is None else self.spans_s[:, [2, 3, 0, 1]]
         return Found(_MIRRORED[self.relation], self.score, self.method, spans)
 
+    def best(self, allowed: NDArray[np.bool_]) -> int:
+        """The row of the one that takes the unit, of those allowed; the others come in survivor order. -1: nobody."""
+        takes = allowed & ((self.relation == SAME) | (self.relation == INSIDE))
+        if not takes.any():
+            return -1
+        return int(np.argmax(takes & (self.score >= self.score[takes].max() - AS_ALIKE)))
+
+    def closest_miss(self) -> int:
+        """The row of the closest one that the unit has nothing to do with; -1 where none is like it at all."""
+        scores = np.where(self.relation == NONE, self.score, 0.0)
+        at = int(np.argmax(scores))
+        return at if scores[at] > 0 else -1
+
     def at(self, rows: NDArray[np.bool_] | Positions) -> Found:
         """These rows of it."""
         spans = None if self.spans_s is None else self.spans_s[rows]
         return Found(self.relation[rows], self.score[rows], self.method[rows], spans)
+
+    def edge(self, at: int) -> Edge:
+        """From the one to the other of this row, which lies inside it where the one holds it."""
+        relation = int(self.relation[at])
+        spans = None if self.spans_s is None else tuple(float(value) for value in self.spans_s[at])
+        if spans is not None and any(value != value for value in spans):
+            spans = None
+        return Edge(INSIDE if relation == HOLDS else relation, float(self.score[at]), int(self.method[at]), spans)
 
 
 class Matcher(Protocol):
@@ -100,5 +122,11 @@ class OfItems:
     def compare(self, one: int, others: Positions) -> Found:
         """As the matcher says, but for weak relations within one item."""
         found = self._matcher.compare(one, others)
-        is_weak = (self._items[others] == self._items[one]) & (found.score < _SIBLING_SCORE)
+        is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
+
+    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
+        """What the matcher finds by itself, if it does."""
+        if not isinstance(self._matcher, Walked):
+            return None
+        return self._matcher.walked(order, equal=equal, items=self._items)

@@ -18,6 +18,7 @@ class Postings:
         again = ordered[1:][ordered[1:] == ordered[:-1]]
         shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
         del ordered, again
+        self.shared = shared
         ids, lengths = _numbered(keys, shared)
         self._ids, self._offsets = ids, np.concatenate(([0], np.cumsum(lengths)))
         held = np.bincount(ids, minlength=len(shared))
@@ -29,6 +30,19 @@ class Postings:
     def lengths(self) -> Positions:
         """How many of its keys each unit shares with another."""
         return np.diff(self._offsets)
+
+    def numbers(self, one: int) -> Positions:
+        """The rows of `shared` that are keys of the unit."""
+        numbers: Positions = self._ids[self._offsets[one] : self._offsets[one + 1]]
+        return numbers
+
+    def holders(self, order: Positions) -> tuple[Positions, Positions]:
+        """(the units that hold each of the `shared` keys, in this order, key by key; where each key's begin)."""
+        lengths = self.lengths[order]
+        begins = np.concatenate(([0], np.cumsum(lengths)))
+        ids = self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[order] - begins[:-1], lengths)]
+        held = np.concatenate(([0], np.cumsum(np.bincount(ids, minlength=len(self._counts)))))
+        return np.repeat(order, lengths)[np.argsort(ids, kind="stable")], held
 
     def sharing(self, one: int) -> tuple[Positions, Positions]:
         """(the units listed under the keys of this one, sorted; how many of the keys each of them has)."""
@@ -48,6 +62,16 @@ class Postings:
         free = ids[self._counts[ids] < self._starts[ids + 1] - self._starts[ids]]
         self._slots[self._starts[free] + self._counts[free]] = one
         self._counts[free] += 1
+
+    def add_all(self, units: Positions) -> None:
+        """List these units, in their order; nobody may be listed yet."""
+        units, begins = self.holders(units)
+        held = np.diff(begins)
+        nth = np.arange(len(units)) - np.repeat(begins[:-1], held)
+        listed = np.flatnonzero(nth < MOST_PER_KEY)
+        ids = np.repeat(np.arange(len(held)), held)[listed]
+        self._slots[self._starts[ids] + nth[listed]] = units[listed]
+        self._counts[:] = np.minimum(held, MOST_PER_KEY)
 
     def replace(self, old: int, new: int) -> None:
         """List the new unit under its keys, in the place of the old one where both have the key."""

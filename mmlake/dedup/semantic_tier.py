@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.dedup import estimates
 from mmlake.dedup.edges import table_of
-from mmlake.dedup.leaders import Edge, Stars, stars
+from mmlake.dedup.leaders import Stars, stars
+from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.settings import DedupSettings

@@ -20,8 +20,6 @@ class Kernels(NamedTuple):
     words: Callable[..., int]
     shared: Callable[..., None]
     siblings: Callable[..., None]
-    covered: Callable[..., None]
-    aligned: Callable[..., None]
 
 
 _work = [0]  # units of work asked for so far in this process
@@ -29,8 +27,13 @@ _work = [0]  # units of work asked for so far in this process
 
 def compiled(work: int) -> Kernels | None:
     """The kernels, once this process has had enough work for them; None before, and where numba is absent."""
+    return _kernels() if is_worthwhile(work) else None
+
+
+def is_worthwhile(work: int) -> bool:
+    """Whether this process has had enough work for compiled code, with this much more."""
     _work[0] += work
-    return _kernels() if _work[0] >= _WORTHWHILE else None
+    return _work[0] >= _WORTHWHILE
 
 
 @functools.lru_cache(maxsize=1)
@@ -61,8 +64,6 @@ def _kernels() -> Kernels | None:
         words=made(i8(read(u4), read(u1), u8, i8[::1], u8[::1], b1[::1]), _words),
         shared=made(none(read(u8), read(i8), i8, read(i8), i8[::1]), _shared),
         siblings=made(none(read(u8), read(i8), i8, read(i8), read(u1), i8, u8, i8[:, :, ::1]), _siblings),
-        covered=made(none(read(u4), read(u4), b1[::1]), _covered),
-        aligned=made(none(read(u4), read(u4), b1[::1], b1[::1], i8, i8[:, ::1]), _aligned),
     )
 
 
@@ -177,7 +178,7 @@ def _covered(words: Any, others: Any, out: Any) -> None:  # pragma: no cover: co
 def _aligned(
     left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills for each of the two texts what `text_matching.Alignment` names, in that order. out: zeros, (2, 7)."""
+    """Fills for each of the two texts what `text_verdicts.Alignment` names, in that order. out: zeros, (2, 7)."""
     size = 16
     while size < 2 * (left.shape[0] + right.shape[0]):
         size *= 2

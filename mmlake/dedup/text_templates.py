@@ -3,7 +3,7 @@
 What the pages of a template share, many of them share; what sets two of them apart, nobody else has. Copies of one
 text are the other way round: either the two share wording that few others have, or what one lacks the other copies
 still have. So the evidence is the number of texts that hold a shingle, counted once over the corpus: linear, and a
-veto needs at least `_MIN_SIBLINGS` of them.
+veto needs at least `MIN_SIBLINGS` of them.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 from mmlake.dedup import text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.text_verdicts import (
+    KEPT_FRACTION,
+    KEPT_FRACTION_OF_MANY,
+    MANY_SIBLINGS,
+    MIN_SIBLINGS,
+    SPECIFIC_FRACTION,
+)
 
 U64 = NDArray[np.uint64]
 
 _SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length: evidence within .06
 _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIN_SIBLINGS = 4  # other texts that share what the two share; fewer are no template
-_MANY_SIBLINGS = 16
 _MIN_SHARED_KEYS = 1
 _COPY_FRACTION = 0.8  # of the keys of the longer text
-_SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
-# of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
-# original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
-_KEPT_FRACTION = 0.35
-_KEPT_FRACTION_OF_MANY = 0.65
 
 
 class Siblings:
@@ -51,7 +51,7 @@ class Siblings:
             found, shared = self._postings.sharing(one)
             least = np.maximum(_MIN_SHARED_KEYS, self._fraction * np.minimum(self._size(one), self._size(found)))
             is_copy = shared >= _COPY_FRACTION * np.maximum(self._size(one), self._size(found))
-            self._known[one] = int(((shared > least) & ~is_copy & (found != one)).sum()) > _MIN_SIBLINGS
+            self._known[one] = int(((shared > least) & ~is_copy & (found != one)).sum()) > MIN_SIBLINGS
         return self._known[one]
 
     def _size(self, texts: int | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,11 +90,11 @@ class Commonness:
         median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
         rare = np.maximum(1, median // 4) - 1
         specific, cold = shared[rows, rare], alone[rows, :, rare].min(axis=1)
-        is_common = specific < _SPECIFIC_FRACTION * np.maximum(1, specific + cold)
+        is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + cold)
         kept = num_alone - alone[rows, :, np.maximum(1, (median + 1) // 2) - 1]
         most_kept = np.where(num_alone > 0, kept / np.maximum(1, num_alone), 1.0).max(axis=1)
-        is_apart = most_kept < np.where(median < _MANY_SIBLINGS, _KEPT_FRACTION, _KEPT_FRACTION_OF_MANY)
-        found: NDArray[np.bool_] = (num_shared > 0) & (median >= _MIN_SIBLINGS) & is_common & is_apart
+        is_apart = most_kept < np.where(median < MANY_SIBLINGS, KEPT_FRACTION, KEPT_FRACTION_OF_MANY)
+        found: NDArray[np.bool_] = (num_shared > 0) & (median >= MIN_SIBLINGS) & is_common & is_apart
         return found
 
     def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:

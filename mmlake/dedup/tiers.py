@@ -18,8 +18,10 @@ from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.dedup import audio, image, image_matcher, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
+from mmlake.dedup.kept import Units, kept_stars
+from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import Listed, Matcher, OfItems
+from mmlake.dedup.matching import Listed, Matcher
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, by_digest, rows_of, standing_of
@@ -56,6 +58,8 @@ class Tier:
     matcher: Callable[[PrintTable, DedupSettings], Matcher] | None = None
     # in place of it, for a tier that may list all of its pairs: the prints of each unit -> two positions, method, score
     pairs: Callable[..., list[Match]] | None = None
+    # a verdict on two units depends on their prints and the settings alone, so that it is kept for the next join
+    is_pairwise: bool = False
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -149,6 +153,7 @@ TIERS: tuple[Tier, ...] = (
         opened=_picture,
         fingerprint=_of_images,
         matcher=image_matcher.matcher,
+        is_pairwise=True,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
         source="Zauner 2010; Evangelidis and Psarakis 2008",
@@ -162,6 +167,7 @@ TIERS: tuple[Tier, ...] = (
         fingerprint=_of_videos,
         of_spans=_of_video_spans,
         matcher=video_matcher.FilmMatcher,
+        is_pairwise=True,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
         source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
@@ -176,6 +182,7 @@ TIERS: tuple[Tier, ...] = (
         of_spans=_of_audio_spans,
         pair_methods=audio.PAIR_METHODS,
         matcher=audio.matcher,
+        is_pairwise=True,
         bound=lambda settings: audio.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
         source="Haitsma and Kalker 2002",
@@ -293,6 +300,7 @@ def near_pairs(
     nodes: pa.Table | None = None,
     criteria: Sequence[Criterion] = (),
     settings: DedupSettings,
+    kept: KeptJoins | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
     """PAIRS of tier "near", of all methods: from each unit that stays to those that go for it, and what overlaps.
@@ -301,24 +309,29 @@ def near_pairs(
     has no pairs.
     nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest. With
     parent_digest, spans of one item are the same only where they are nearly equal.
+    kept: where joins go on from the ones before, with the same outcome, and are kept for the next time.
     """
     fingerprints = contracts.made(fingerprints)
     parts = []
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
-        matcher = tier.made_matcher(prints, settings)
-        if nodes is not None and "parent_digest" in nodes.column_names:
-            items = rows_of(nodes, digests)["parent_digest"]
-            matcher = OfItems(matcher, pc.index_in(items, value_set=pc.unique(items)).to_numpy())
-        found = stars(
-            matcher,
-            _standing(digests, nodes, criteria),
-            equal=digests_of(prints),
-            advance=advance,
-        )
+        units = Units(digests, digests_of(prints), _items(nodes, digests))
+        matcher, standing = tier.made_matcher(prints, settings), _standing(digests, nodes, criteria)
+        if kept is not None and tier.is_pairwise:
+            name = signed(tier.method, tier.plugin)
+            found, join = kept_stars(matcher, standing, units=units, prior=kept.read(name), advance=advance)
+            kept.write(name, join)
+        else:
+            found = stars(units.judged_by(matcher), standing, equal=units.equal, advance=advance)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(table_of(found, digests, names, tier="near", bound=tier.bound(settings)))
     return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+
+
+def _items(nodes: pa.Table | None, digests: pa.Array) -> pa.Array | None:
+    if nodes is None or "parent_digest" not in nodes.column_names:
+        return None
+    return pa.chunked_array(rows_of(nodes, digests)["parent_digest"]).combine_chunks()
 
 
 def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Criterion]) -> Standing:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mmlake import contracts, dedup, schemas
+from mmlake import __version__, contracts, dedup, schemas
 from mmlake.lake import Lake
-from mmlake.records import digest_of
+from mmlake.records import canonical_json, digest_of
 from mmlake.steps import standing
 from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.row import near_tiers
@@ -32,8 +32,20 @@ def _near(job: Job) -> pa.Table:
         nodes=nodes,
         criteria=job.row.survivors,
         settings=job.lake.settings.dedup,
+        kept=_kept_joins(job),
         advance=job.advance,
     )
+
+
+def _kept_joins(job: Job) -> dedup.KeptJoins:
+    """Where the joins of the modality are kept; they are no input of anything, and may be deleted."""
+    made_with = {
+        "release": __version__,
+        "code": CORPUS_STEPS["near_duplicates"].code_version,
+        "settings": job.lake.settings.digest(("dedup",)),
+        "tiers": near_tiers(job.lake, job.modality, job.shard),
+    }
+    return dedup.KeptJoins(job.lake.root / "kept" / job.modality, canonical_json(made_with))
 
 
 def _check_near(job: Job, pairs: pa.Table) -> int:
@@ -129,7 +141,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="4",
+            code_version="5",
             over_shards=True,
             make=_near,
             check=_check_near,

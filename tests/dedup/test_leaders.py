@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup.leaders import stars
+from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
@@ -228,3 +228,45 @@ class Weak(Line):
 def test_spans_of_one_item_are_the_same_only_where_they_are_nearly_equal():
     found = OfItems(Weak([0, 0, 9, 9]), np.array([7, 7, 7, 8])).compare(0, np.array([1, 2, 3]))
     assert found.relation.tolist() == [SAME, NONE, SAME]
+
+
+def walked_by_reference(matcher, order, equal):
+    """What the first half of a join comes to, of units in this order and nothing else."""
+    num = len(order)
+    who = Standing(np.argsort(order), np.zeros(num, np.int64), np.ones(num, np.bool_), (), np.empty((num, 0)))
+    walk = Walk(matcher, who)
+    walk.lead_all(equal)
+    return walk.led()
+
+
+class Compiled:
+    """A matcher that goes through its units by itself."""
+
+    def __init__(self, matcher):
+        self.matcher, self.items = matcher, None
+        self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
+
+    def compare(self, one, others):
+        return self.matcher.compare(one, others)
+
+    def walked(self, order, *, equal, items=None):
+        self.items = items
+        return walked_by_reference(self.matcher, order, equal)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_matcher_that_walks_by_itself_gives_the_same_stars(data):
+    kind = data.draw(st.sampled_from([Line, Parts]))
+    values = data.draw(st.lists(st.integers(0, 120), min_size=1, max_size=40))
+    matcher = kind(values if kind is Line else [(value, value + 5 + value % 40) for value in values])
+    who = standing(len(values), priority=[data.draw(st.integers(0, 1)) for _ in values])
+    equal = digests_of({"value": Ragged.of([np.array([value], np.uint64) for value in values])})
+    assert stars(Compiled(matcher), who, equal=equal) == stars(matcher, who, equal=equal)
+
+
+def test_what_walks_by_itself_is_given_the_items_of_spans():
+    matcher, items = Compiled(Line([0, 3])), np.array([1, 1])
+    stars(OfItems(matcher, items), standing(2), equal=np.zeros((2, 2), np.uint64))
+    assert matcher.items is items
+    stars(OfItems(Line([0, 3]), items), standing(2), equal=np.zeros((2, 2), np.uint64))

@@ -1,0 +1,152 @@
+"""A join that goes on from the one before: what is new costs what it touches, and the outcome is that of a whole join.
+
+Enters: the units as they are, and a `Kept`: the first half of an earlier join with its keys and comparisons. Leaves:
+the stars, and the `Kept` for next time. Whether a unit leads depends on the leaders before it that share its keys, and
+on nothing else (mmlake/dedup/led.py): so only units that share a key with one that came, went or changed its mind are
+gone through again, in survivor order (`Repair`). The second half runs as a whole, on comparisons that are known.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mmlake.dedup.kept_comparisons import Remembered, no_edges
+from mmlake.dedup.kept_repair import Changes, Repair
+from mmlake.dedup.leaders import Stars, Walk
+from mmlake.dedup.led import Edges, Led
+from mmlake.dedup.matching import Matcher, OfItems
+from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.survivors import Standing
+from mmlake.progress import Advance, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What units are compared; positions are rows of all arrays."""
+
+    digests: pa.Array  # sorted
+    equal: NDArray[np.uint64]  # of shape (units, 2): of their prints
+    items: pa.Array | None = None  # digests of the items that they are spans of
+
+    def judged_by(self, matcher: Matcher) -> Matcher:
+        """The matcher, which says less of two spans of one item."""
+        if self.items is None or len(distinct := pc.unique(self.items)) == len(self.items):
+            return matcher
+        return OfItems(matcher, pc.index_in(self.items, value_set=distinct).to_numpy())
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A join as it was."""
+
+    units: Units
+    order: Positions  # of survivors
+    keys: Ragged
+    led: Led
+    known: Edges  # every comparison that was made, sorted by left and right
+
+
+def kept_stars(
+    matcher: Matcher, standing: Standing, *, units: Units, prior: Kept | None, advance: Advance = silent
+) -> tuple[Stars, Kept]:
+    """(what `leaders.stars` gives, what the next join goes on from).
+
+    prior: of a matcher of the same kind and settings, whose verdicts depend on the prints of the two units alone.
+    """
+    old = None if prior is None or matcher.neighbours is not None else _Old.of(prior, units, matcher)
+    remembered = Remembered(matcher, no_edges() if old is None else old.known)
+    judge = units.judged_by(remembered)
+    walk = Walk(judge, standing)
+    if prior is None or old is None:
+        walk.lead_all(units.equal, advance=advance)
+        led = walk.led()
+    else:
+        changes = old.changes(prior, walk.place)
+        led = Repair(judge, walk.order, walk.place, walk.postings, changes).led(units.equal)
+        walk.take_over(led)
+        advance(len(standing))
+    found = walk.settled()
+    return found, Kept(units, walk.order, matcher.keys, led, remembered.known())
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """An earlier join, seen from the units as they are now."""
+
+    at: Positions  # of its units, where they stand now; -1 for those that are gone
+    is_same: NDArray[np.bool_]  # of its units: still there, with the same prints, keys and item
+    known: Edges
+
+    @classmethod
+    def of(cls, prior: Kept, units: Units, matcher: Matcher) -> _Old:
+        """What of it still holds."""
+        at = pc.fill_null(pc.index_in(prior.units.digests, value_set=units.digests), -1).to_numpy().astype(np.int64)
+        here = np.flatnonzero(at >= 0)
+        has_prints = at >= 0
+        has_prints[here] = (prior.units.equal[here] == units.equal[at[here]]).all(axis=1)
+        is_same = has_prints.copy()
+        is_same[here] &= _equal_rows(prior.keys, here, matcher.keys, at[here])
+        if prior.units.items is None or units.items is None:
+            is_same &= prior.units.items is units.items
+        else:
+            is_same[here] &= pc.equal(prior.units.items.take(here), units.items.take(at[here])).to_numpy(
+                zero_copy_only=False
+            )
+        known = prior.known.take(has_prints[prior.known.left] & has_prints[prior.known.right])
+        # digests are sorted in both, so the rows stay sorted
+        return cls(at, is_same, known._replace(left=at[known.left], right=at[known.right]))
+
+    def changes(self, prior: Kept, place: Positions) -> Changes:
+        """What came and went, and the outcome for all others. place: in survivor order, of the units as they are."""
+        before = prior.order[self.is_same[prior.order]]
+        is_staying = self.is_same.copy()
+        is_staying[before[~_rising(place[self.at[before]])]] = False
+        staying_before = is_staying[prior.order]
+        # behind which place everybody comes that came behind a unit of the old order
+        places = place[self.at[prior.order[staying_before]]]
+        num_before = np.cumsum(staying_before)
+        behind = np.append(places, len(place))[num_before]
+        since = np.empty(len(prior.order), np.int64)
+        since[prior.order] = behind
+        leads = np.ones(len(self.at), np.bool_)
+        leads[prior.led.follows.right] = leads[prior.led.released] = False
+        return Changes(
+            at=self.at, is_staying=is_staying, led_before=leads, since=since, equal=prior.units.equal, keys=prior.keys,
+            led=prior.led,
+        )  # fmt: skip
+
+
+def _equal_rows(one: Ragged, rows: Positions, other: Ragged, others: Positions) -> NDArray[np.bool_]:
+    """Which of the rows hold the same values."""
+    equal: NDArray[np.bool_] = one.lengths[rows] == other.lengths[others]
+    some = np.flatnonzero(equal & (one.lengths[rows] > 0))
+    if len(some):
+        left, right = one.take(rows[some]), other.take(others[some])
+        equal[some] = np.logical_and.reduceat(left.values == right.values, left.offsets[:-1])
+    return equal
+
+
+def _rising(places: Positions) -> NDArray[np.bool_]:
+    """Which of the places form a longest rising subsequence (Schensted 1961); all of them where nothing moved."""
+    if (np.diff(places) > 0).all():
+        return np.ones(len(places), np.bool_)
+    tails: list[int] = []
+    last: list[int] = []  # row of each tail
+    before = np.full(len(places), -1, np.int64)
+    for row, value in enumerate(places.tolist()):
+        at = bisect_left(tails, value)
+        before[row] = last[at - 1] if at else -1
+        tails[at : at + 1] = [value]
+        last[at : at + 1] = [row]
+    rising = np.zeros(len(places), np.bool_)
+    row = last[-1]
+    while row >= 0:
+        rising[row] = True
+        row = int(before[row])
+    return rising

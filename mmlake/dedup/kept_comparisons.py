@@ -1,0 +1,106 @@
+"""What comparisons have found, so that none is made again: a matcher around another one."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.led import Edges, Led, Walked
+from mmlake.dedup.matching import Found, Matcher
+from mmlake.dedup.prints import Positions
+
+
+def no_edges() -> Edges:
+    """Of nobody."""
+    none = np.empty(0, np.int64)
+    return Edges(none, none, none.astype(np.int8), none.astype(np.float64), none.astype(np.int8))
+
+
+class Remembered:
+    """A matcher that asks another one what is not known yet. `compare(a, [b])` and `compare(b, [a])` are two questions,
+    so that each answer is what the matcher itself would have given."""
+
+    def __init__(self, matcher: Matcher, known: Edges) -> None:
+        """known: right as left's comparison found it, HOLDS included, sorted by left and right."""
+        self._matcher, self._known = matcher, known
+        self._num = len(matcher.keys)
+        self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
+        self._codes = known.left * self._num + known.right
+        self._rows: dict[int, int] = {}  # code -> row of what is new
+        self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")
+        self.num_asked = 0
+
+    def compare(self, one: int, others: Positions) -> Found:
+        """See `mmlake.dedup.matching.Matcher`."""
+        codes = one * self._num + np.asarray(others, np.int64)
+        at = np.searchsorted(self._codes, codes)
+        is_known = np.zeros(len(codes), np.bool_)
+        inside = at < len(self._codes)
+        is_known[inside] = self._codes[at[inside]] == codes[inside]
+        missing = np.array([not known and code not in self._rows for known, code in zip(is_known, codes, strict=True)])
+        if missing.all():
+            return self._asked(one, others, codes)
+        if missing.any():
+            self._asked(one, others[missing], codes[missing])
+        return self._recalled(codes, at, is_known)
+
+    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
+        """What the matcher finds by itself, if it does."""
+        return self._matcher.walked(order, equal=equal, items=items) if isinstance(self._matcher, Walked) else None
+
+    def known(self) -> Edges:
+        """All that is known by now, sorted."""
+        codes = np.array(list(self._rows), np.int64)
+        spans = np.array(self._spans_s, np.float32).reshape(-1, 4)
+        new = Edges(
+            codes // max(1, self._num), codes % max(1, self._num), np.array(self._relations, np.int8),
+            np.array(self._scores, np.float64), np.array(self._methods, np.int8), spans,
+        )  # fmt: skip
+        both = joined(self._known, new)
+        return both.take(np.argsort(both.left * self._num + both.right))
+
+    def _asked(self, one: int, others: Positions, codes: Positions) -> Found:
+        found = self._matcher.compare(one, others)
+        self.num_asked += len(others)
+        first = len(self._scores)
+        self._rows |= {code: first + at for at, code in enumerate(codes.tolist())}
+        self._relations.extend(found.relation.tolist())
+        self._methods.extend(found.method.tolist())
+        self._scores.extend(found.score.tolist())
+        nowhere = np.full((len(others), 4), np.nan, np.float32)
+        self._spans_s.extend((nowhere if found.spans_s is None else found.spans_s).ravel().tolist())
+        return found
+
+    def _recalled(self, codes: Positions, at: Positions, is_known: NDArray[np.bool_]) -> Found:
+        num = len(codes)
+        found = Found(
+            np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8), np.full((num, 4), np.nan, np.float32)
+        )
+        known, spans_s = at[is_known], found.spans_s
+        assert spans_s is not None
+        found.relation[is_known], found.score[is_known] = self._known.relation[known], self._known.score[known]
+        found.method[is_known] = self._known.method[known]
+        if self._known.spans_s is not None:
+            spans_s[is_known] = self._known.spans_s[known]
+        for to in np.flatnonzero(~is_known).tolist():
+            row = self._rows[int(codes[to])]
+            found.relation[to], found.score[to] = self._relations[row], self._scores[row]
+            found.method[to], spans_s[to] = self._methods[row], self._spans_s[4 * row : 4 * row + 4]
+        return found
+
+
+def joined(one: Edges, other: Edges) -> Edges:
+    """The rows of both."""
+    spans = None
+    if one.spans_s is not None or other.spans_s is not None:
+        spans = np.concatenate(
+            [np.full((len(side.left), 4), np.nan, np.float32) if side.spans_s is None else side.spans_s
+             for side in (one, other)]
+        )  # fmt: skip
+    return Edges(
+        np.concatenate((one.left, other.left)), np.concatenate((one.right, other.right)),
+        np.concatenate((one.relation, other.relation)), np.concatenate((one.score, other.score)),
+        np.concatenate((one.method, other.method)), spans,
+    )  # fmt: skip

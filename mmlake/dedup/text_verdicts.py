@@ -1,0 +1,133 @@
+"""What two texts are to each other, from a handful of numbers: the rules that the Python code and the compiled walk
+both follow. Only what numba compiles as it stands is in here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME
+
+JACCARD, CONTAINED, REVISION = range(3)  # positions in `text_matching.METHODS`
+UNDECIDED = -1  # what `of_sets` says where the words have to be laid along each other
+
+BLOCK_WORDS = 12  # a run this long without a shared 3-gram is a passage, not an edit
+LEAST_SHARED = 0.2  # of the smaller set's shingles; below it no word is compared. Every seventh word replaced: .26-.6
+VERBATIM = 0.97  # of the smaller set in the larger one
+MIN_CONTAINED = 8  # shingles of a text that may lie inside another
+_MIN_REVISION_WORDS = 48
+_LIKE_LENGTH = 0.8  # shorter to longer, of two versions of which neither was cut
+_CUT_MATCH = 0.9
+_SAME_LENGTH = 0.5  # shorter to longer, from which either of two texts may go
+_INSIDE_SHARED = 0.5
+_INSIDE_COVERED = 0.85
+_OWN_FRACTION = 0.1  # of both texts in passages that the other lacks
+_FEW_EDITS = 0.04  # of the words; fewer say nothing about what kind of edits they are
+_NUMBER_FRACTION = 0.35  # of the words that the other lacks; edits leave at most .15
+_REPEATED_FRACTION = 0.3
+_REPETITION = 1.35  # times that a word which the other lacks stands in its text; edits on both sides 1.1 at most
+
+MIN_SIBLINGS = 4  # other texts that share what two share; fewer are no template
+MANY_SIBLINGS = 16
+SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
+# of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
+# original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
+KEPT_FRACTION = 0.35
+KEPT_FRACTION_OF_MANY = 0.65
+
+
+class Alignment(NamedTuple):
+    """What the words of one text say about another one."""
+
+    covered: int  # words in a 3-gram that the other holds, anywhere
+    matched: int  # other words that the other text also has uncovered, each once
+    absent: int  # words that the other never has
+    distinct: int  # of the absent ones
+    repeated: int  # absent ones that stand in the text three times or more
+    numbers: int  # absent ones with a digit
+    own: int  # words in passages of its own
+
+
+def of_sets(
+    held: float, size: int, other_size: int, num_words: int, other_words: int, is_template: bool
+) -> tuple[int, int]:
+    """(relation of the one to the other, method) where the Jaccard is below the bound, or UNDECIDED.
+
+    held: share of the smaller set that the larger one has. is_template: what they share is a template's.
+    """
+    if held >= VERBATIM:
+        is_like = min(size, other_size) >= _SAME_LENGTH * max(size, other_size)
+        if is_like and not is_template:
+            return SAME, CONTAINED
+        return (INSIDE if size < other_size else HOLDS), CONTAINED
+    shorter, longer = min(num_words, other_words), max(num_words, other_words)
+    if is_template or shorter < _MIN_REVISION_WORDS:
+        return NONE, JACCARD
+    if shorter < _SAME_LENGTH * longer and held < _INSIDE_SHARED:
+        return NONE, JACCARD
+    return UNDECIDED, JACCARD
+
+
+def of_words(one: Alignment, other: Alignment, num_words: int, other_words: int, match: float) -> tuple[int, int]:
+    """(relation of the one to the other, method) where the sets alone do not say. match: `text_revision_match`."""
+    if not is_revision(one, other, num_words, other_words, match):
+        return NONE, JACCARD
+    shorter, longer = min(num_words, other_words), max(num_words, other_words)
+    if shorter >= _SAME_LENGTH * longer:
+        return SAME, REVISION
+    short = one if num_words < other_words else other
+    if short.covered < _INSIDE_COVERED * shorter:
+        return NONE, JACCARD
+    return (INSIDE if num_words < other_words else HOLDS), REVISION
+
+
+def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: int, match: float) -> bool:
+    """Whether the shorter text is the longer one with words edited: most of its words have their counterpart, and what
+    differs is neither a passage of each, nor numbers, nor one subject in place of another."""
+    shorter, longer = min(num_words, other_words), max(num_words, other_words)
+    bound = match
+    if shorter < _LIKE_LENGTH * longer:  # something was cut off or put in, and little else happened
+        bound = max(bound, _CUT_MATCH)
+    short, long = (one, other) if num_words <= other_words else (other, one)
+    cut = long.own if bound > match else 0
+    if short.covered + short.matched < bound * shorter:
+        return False
+    if long.covered + long.matched + cut < bound * longer:
+        return False
+    if min(one.own / num_words, other.own / other_words) > _OWN_FRACTION:
+        return False
+    if min(one.absent / num_words, other.absent / other_words) < _FEW_EDITS:
+        return True
+    numbers = min(one.numbers / one.absent, other.numbers / other.absent)
+    repeated = min(one.repeated / one.absent, other.repeated / other.absent)
+    repetition = min(one.absent / one.distinct, other.absent / other.distinct)
+    is_subject = repeated >= _REPEATED_FRACTION and repetition >= _REPETITION
+    return numbers < _NUMBER_FRACTION and not is_subject
+
+
+def is_template(counts: Any) -> bool:
+    """Whether what two texts share is a template's: the rule of `text_templates`, for one pair.
+
+    counts: of shape (3, 256): how many sampled shingles so many texts hold, of both, of the one alone, of the other.
+    """
+    num_shared = counts[0].sum()
+    if num_shared == 0:
+        return False
+    total, held = 0, 0
+    while total < (num_shared + 1) // 2:
+        total += counts[0, held]
+        held += 1
+    median = max(0, held - 3)  # of other texts: a shingle that both have was counted twice
+    if median < MIN_SIBLINGS:
+        return False
+    rare = max(1, median // 4)
+    specific = counts[0, : rare + 2].sum()
+    cold = min(counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum())
+    if specific >= SPECIFIC_FRACTION * max(1, specific + cold):
+        return False
+    most_kept = 0.0
+    for side in range(1, 3):
+        num_alone = counts[side].sum()
+        kept = num_alone - counts[side, : max(1, (median + 1) // 2) + 1].sum()
+        most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
+    return most_kept < (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY)

@@ -1,0 +1,251 @@
+"""The first walk over texts, compiled: which of them follows which, as `leaders.Walk` finds it with any matcher.
+
+Candidates, the exact measures and the choice of a leader are one loop, so that a text costs what its comparisons cost
+and not a hundred calls of numpy. No rule is made here: they stand in `led`, `text_verdicts` and `text_templates`, and
+the outcome is theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup import text_kernels, text_walk_kernels
+from mmlake.dedup.led import MOST_LEADERS, Edges, Led
+from mmlake.dedup.matching import INSIDE, NONE, Found
+from mmlake.dedup.postings import Postings
+from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text_walk_kernels import Kernels
+
+_FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
+
+
+class Texts(NamedTuple):
+    """What the kernels read of texts; the arrays are marked as read-only, so that one compiled form serves all."""
+
+    shingles: Any  # of all texts, each one's sorted and distinct
+    starts: Any  # where those of each text begin
+    words: Any
+    word_starts: Any
+    table: Any  # of `Commonness`, as are shift and below
+    shift: Any
+    below: Any
+    jaccard: float
+    match: float
+
+
+class Order(NamedTuple):
+    """In what order the texts are gone through."""
+
+    order: Any
+    place: Any
+    items: Any  # for each text a number that stands for its item; empty where no two are of one item
+    group_of: Any  # of texts that are the first of some with equal prints, the number of these; -1 elsewhere
+    group_starts: Any
+    grouped: Any  # the texts of all such groups, one after the other, each group's in survivor order
+
+
+class Lists(NamedTuple):
+    """`postings.Postings` in arrays."""
+
+    ids: Any
+    offsets: Any
+    starts: Any
+    slots: Any
+    counts: Any
+
+
+class State(NamedTuple):
+    """What is found of the texts."""
+
+    leader_of: Any
+    head_of: Any  # who took the text because their prints are equal; -1 for nobody
+    relation: Any  # of followers, as are score and method
+    score: Any
+    method: Any
+    followed: Any  # the followers, in the order in which they came to follow; one that changed its leader twice
+    is_released: Any
+    missed: Any  # the closest leader that a text was compared with and is apart from; -1 without one
+    missed_score: Any
+    missed_method: Any
+    num_shared: Any  # zeros between two texts
+    ends: Any  # how many have followed; how many rows of `held` there are
+
+
+class Marks(NamedTuple):
+    """The shingles of one text, while others are compared with it."""
+
+    of: Any  # which text; how many slots are in use
+    slots: Any  # a hash table of places in its row, from 1 on
+    bits: Any  # a filter of what may be in it
+    other: Any  # the one that is compared now
+    histograms: Any  # of the two, as `text_kernels` makes them
+
+
+class Scratch(NamedTuple):
+    """Room for one text at a time."""
+
+    touched: Any
+    leaders: Any
+    shared: Any
+    relation: Any
+    score: Any
+    method: Any
+
+
+class _Held(NamedTuple):
+    """Texts that hold one of the leaders that they were compared with."""
+
+    left: Any
+    right: Any
+    score: Any
+    method: Any
+
+
+def compiled(work: int) -> Kernels | None:
+    """The kernels, once this process has had enough work for them; None before, and where numba is absent."""
+    return text_walk_kernels.kernels() if text_kernels.is_worthwhile(work) else None
+
+
+def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: float, match: float) -> Texts:
+    """What the kernels read of texts; the bounds are those of `DedupSettings`."""
+    return Texts(
+        _fixed(shingles.values),
+        _fixed(shingles.offsets),
+        _fixed(words.values),
+        _fixed(words.offsets),
+        _fixed(commonness.table),
+        np.uint64(commonness.shift),
+        np.uint64(commonness.below),
+        float(jaccard),
+        float(match),
+    )
+
+
+def marks_for(texts: Texts) -> Marks:
+    """Room for the shingles of any one of the texts."""
+    size = 1 << max(4, int(2 * np.diff(texts.starts).max(initial=0) - 1).bit_length())
+    return Marks(
+        of=np.array([-1, 0]),
+        slots=np.empty(size, np.int32),
+        bits=np.empty(size // 4, np.uint64),
+        other=np.empty(1, np.int64),
+        histograms=np.empty((1, 3, 256), np.int64),
+    )
+
+
+def compared(kernels: Kernels, texts: Texts, marks: Marks, one: int, others: Positions) -> Found:
+    """The text against each of the others."""
+    found = Found(np.empty(len(others), np.int8), np.empty(len(others)), np.empty(len(others), np.int8))
+    kernels.compare(texts, one, _fixed(others), marks, found.relation, found.score, found.method)
+    return found
+
+
+def walked(
+    kernels: Kernels,
+    texts: Texts,
+    postings: Postings,
+    order: Positions,
+    equal: NDArray[np.uint64],
+    items: Positions | None,
+) -> Led:
+    """What `leaders.Walk` finds of these texts. postings: of their keys, nobody listed; the leaders are, afterwards."""
+    lists = Lists(
+        _fixed(postings._ids), _fixed(postings._offsets), _fixed(postings._starts), postings._slots, postings._counts
+    )
+    given, state, held = _ordered(order, equal, items), _state(len(order)), _room(_FIRST_ROOM)
+    scratch = Scratch(
+        touched=np.empty(len(order), np.int64),
+        leaders=np.empty(MOST_LEADERS, np.int64),
+        shared=np.empty(MOST_LEADERS, np.int64),
+        relation=np.empty(MOST_LEADERS, np.int64),
+        score=np.empty(MOST_LEADERS),
+        method=np.empty(MOST_LEADERS, np.int64),
+    )
+    marks = marks_for(texts)
+    at = kernels.walk(texts, given, lists, state, scratch, marks, held, 0)
+    while at < len(order):
+        held = _Held(*(np.concatenate(pair) for pair in zip(held, _room(len(held.left)), strict=True)))
+        at = kernels.walk(texts, given, lists, state, scratch, marks, held, at)
+    return _led(state, held)
+
+
+def _led(state: State, held: _Held) -> Led:
+    num_followed, num_held = state.ends.tolist()
+    followed = state.followed[:num_followed]
+    last = np.full(len(state.leader_of), -1, np.int64)
+    last[followed] = np.arange(num_followed)
+    follows = followed[(last[followed] == np.arange(num_followed)) & (state.leader_of[followed] >= 0)]
+    missed = np.flatnonzero(state.missed >= 0)
+    none = np.empty(0, np.int64)
+    return Led(
+        follows=Edges(
+            state.leader_of[follows], follows, state.relation[follows], state.score[follows], state.method[follows]
+        ),
+        held=Edges(
+            held.left[:num_held],
+            held.right[:num_held],
+            np.full(num_held, INSIDE, np.int8),
+            held.score[:num_held],
+            held.method[:num_held],
+        ),
+        overlaps=Edges(none, none, none.astype(np.int8), none.astype(np.float64), none.astype(np.int8)),
+        misses=Edges(
+            state.missed[missed],
+            missed,
+            np.full(len(missed), NONE, np.int8),
+            state.missed_score[missed],
+            state.missed_method[missed],
+        ),
+        released=np.flatnonzero(state.is_released),
+        head_of=state.head_of,
+    )
+
+
+def _ordered(order: Positions, equal: NDArray[np.uint64], items: Positions | None) -> Order:
+    """The order, and the groups of texts with equal prints."""
+    num = len(order)
+    place = np.empty(num, np.int64)
+    place[order] = np.arange(num)
+    halves = np.sort(equal[:, 0])
+    again = halves[1:][halves[1:] == halves[:-1]]  # few texts have equal prints
+    rows = np.flatnonzero(np.isin(equal[:, 0], again) & equal.any(axis=1)) if len(again) else np.empty(0, np.int64)
+    rows = rows[np.lexsort((place[rows], equal[rows, 1], equal[rows, 0]))]
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[1:] = (equal[rows[1:]] != equal[rows[:-1]]).any(axis=1)
+    starts = np.append(np.flatnonzero(is_first), len(rows))
+    group_of = np.full(num, -1, np.int64)
+    group_of[rows[is_first]] = np.arange(len(starts) - 1)
+    items = np.empty(0, np.int64) if items is None else np.asarray(items, np.int64)
+    return Order(*map(_fixed, (np.asarray(order, np.int64), place, items, group_of, starts, rows)))
+
+
+def _state(num: int) -> State:
+    return State(
+        leader_of=np.full(num, -1, np.int64),
+        head_of=np.full(num, -1, np.int64),
+        relation=np.zeros(num, np.int8),
+        score=np.zeros(num),
+        method=np.zeros(num, np.int8),
+        followed=np.empty(2 * num, np.int64),
+        is_released=np.zeros(num, np.bool_),
+        missed=np.full(num, -1, np.int64),
+        missed_score=np.zeros(num),
+        missed_method=np.zeros(num, np.int8),
+        num_shared=np.zeros(num, np.int32),
+        ends=np.zeros(2, np.int64),
+    )
+
+
+def _room(num: int) -> _Held:
+    return _Held(np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num), np.empty(num, np.int8))
+
+
+def _fixed(values: NDArray[Any]) -> NDArray[Any]:
+    """The same values, marked as read-only: a kernel is compiled for one form of arrays."""
+    values = np.ascontiguousarray(values).view()
+    values.flags.writeable = False
+    return values

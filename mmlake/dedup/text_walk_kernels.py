@@ -1,0 +1,319 @@
+"""The loops of `text_walk`, compiled by numba once per machine. Their rules stand in `text_verdicts`, and what their
+parameters hold at the types of `text_walk`."""
+
+from __future__ import annotations
+
+import functools
+import types
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mmlake.dedup import led, matching, text_kernels, text_verdicts
+from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
+from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
+from mmlake.dedup.text_verdicts import (
+    BLOCK_WORDS,
+    JACCARD,
+    LEAST_SHARED,
+    MIN_CONTAINED,
+    UNDECIDED,
+    Alignment,
+    is_revision,
+    is_template,
+    of_sets,
+    of_words,
+)
+
+
+class Kernels(NamedTuple):
+    """Compiled functions; their parameters stand at the Python functions of this file."""
+
+    compare: Callable[..., None]
+    walk: Callable[..., int]
+
+
+@functools.lru_cache(maxsize=1)
+def kernels() -> Kernels | None:
+    """The kernels, or None without numba."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    # numba sees when the file of a kernel changes, not when one of a function that it calls does
+    files = [text_verdicts, text_kernels, matching, led]
+    stamp = zlib.crc32(b"".join(Path(str(one.__file__)).read_bytes() for one in files))
+    made: dict[str, Any] = {}
+
+    def linked(function: Callable[..., Any]) -> Any:
+        """The function with all that it calls compiled too."""
+        known = {**function.__globals__, **made}
+        one = types.FunctionType(function.__code__, known, function.__name__, function.__defaults__)
+        one.__module__, one.__qualname__ = function.__module__, f"{function.__qualname__}-{stamp:08x}"
+        return one
+
+    inner = (
+        is_revision,
+        of_sets,
+        of_words,
+        is_template,
+        _covered,
+        _aligned,
+        _siblings,
+        _unpacked,
+        _mark,
+        _num_shared,
+        _judged,
+        _compared,
+        _compared_units,
+        _leaders_for,
+        _follow,
+        _takes,
+        _take_members,
+        _collapse,
+        _join,
+    )
+    for function in inner:
+        made[function.__name__] = numba.njit(linked(function), nogil=True)
+
+    def entry(function: Any) -> Any:
+        try:
+            return numba.njit(linked(function), nogil=True, cache=True)
+        except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
+            return numba.njit(linked(function), nogil=True)
+
+    return Kernels(compare=entry(_compare), walk=entry(_walk))
+
+
+def _compare(
+    texts: Any, one: Any, others: Any, marks: Any, relation: Any, score: Any, method: Any
+) -> None:  # pragma: no cover: compiled
+    """Fills what the text is to each of the others."""
+    for at in range(others.shape[0]):
+        relation[at], score[at], method[at] = _compared(texts, one, others[at], marks)
+
+
+def _compared(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """(relation of the one to the other, score, method)."""
+    starts = texts.starts
+    size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
+    smaller = min(size, other_size)
+    shared = _num_shared(texts, one, other, marks)
+    score = shared / max(1, size + other_size - shared)
+    if shared > 0 and score >= texts.jaccard:
+        return SAME, score, JACCARD
+    held = shared / max(1, smaller)
+    if held < LEAST_SHARED or smaller < MIN_CONTAINED:
+        return NONE, score, JACCARD
+    relation, method = _judged(texts, one, other, held, marks)
+    return relation, (held if relation in (INSIDE, HOLDS) else score), method
+
+
+def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """The same, but for weak relations within one item, as `matching.OfItems` says."""
+    relation, score, method = _compared(texts, one, other, marks)
+    if items.shape[0] > 0 and items[one] == items[other] and score < SIBLING_SCORE:
+        relation = NONE
+    return relation, score, method
+
+
+def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """(relation, method) of two texts whose Jaccard is below the bound."""
+    starts = texts.starts
+    size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
+    marks.other[0], marks.histograms[:] = other, 0
+    _siblings(texts.shingles, starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
+    words, other_words = _unpacked(texts, one), _unpacked(texts, other)
+    num, other_num = words.shape[0], other_words.shape[0]
+    relation, method = of_sets(held, size, other_size, num, other_num, is_template(marks.histograms[0]))
+    if relation != UNDECIDED:
+        return relation, method
+    out = np.zeros((2, 7), np.int64)
+    covered, other_covered = np.zeros(num, np.bool_), np.zeros(other_num, np.bool_)
+    _covered(words, other_words, covered)
+    _covered(other_words, words, other_covered)
+    _aligned(words, other_words, covered, other_covered, BLOCK_WORDS, out)
+    left = Alignment(out[0, 0], out[0, 1], out[0, 2], out[0, 3], out[0, 4], out[0, 5], out[0, 6])
+    right = Alignment(out[1, 0], out[1, 1], out[1, 2], out[1, 3], out[1, 4], out[1, 5], out[1, 6])
+    return of_words(left, right, num, other_num, texts.match)
+
+
+def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled
+    """Prepares the text to be compared with others: a hash table of its shingles, and a filter before it."""
+    low, high = texts.starts[one], texts.starts[one + 1]
+    size = 16
+    while size < 2 * (high - low):
+        size *= 2
+    marks.slots[:size] = 0
+    marks.bits[: size // 4] = 0
+    mask, mask_bits = np.uint64(size - 1), np.uint64(16 * size - 1)
+    for at in range(low, high):
+        value = texts.shingles[at]
+        bit = value & mask_bits
+        marks.bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
+        slot = (value >> np.uint64(8)) & mask
+        while marks.slots[slot] != 0:
+            slot = (slot + np.uint64(1)) & mask
+        marks.slots[slot] = at - low + 1
+    marks.of[0], marks.of[1] = one, size
+
+
+def _num_shared(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+    """How many shingles two texts have in common."""
+    if marks.of[0] != one:
+        _mark(texts, one, marks)
+    before, size = texts.starts[one] - 1, marks.of[1]
+    mask, mask_bits = np.uint64(size - 1), np.uint64(16 * size - 1)
+    num = 0
+    for at in range(texts.starts[other], texts.starts[other + 1]):
+        value = texts.shingles[at]
+        bit = value & mask_bits
+        if (marks.bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
+            slot = (value >> np.uint64(8)) & mask
+            while marks.slots[slot] != 0 and texts.shingles[before + marks.slots[slot]] != value:
+                slot = (slot + np.uint64(1)) & mask
+            num += marks.slots[slot] != 0
+    return num
+
+
+def _unpacked(texts: Any, one: Any) -> Any:  # pragma: no cover: compiled
+    """As `text.unpacked`."""
+    begin, end = texts.word_starts[one], texts.word_starts[one + 1]
+    words = np.empty(2 * (end - begin), np.uint32)
+    for at in range(end - begin):
+        pair = texts.words[begin + at]
+        words[2 * at] = np.uint32(pair >> np.uint64(32))
+        words[2 * at + 1] = np.uint32(pair & np.uint64(0xFFFFFFFF))
+    if end > begin and words[-1] == 0:
+        return words[:-1]
+    return words
+
+
+def _leaders_for(one: Any, order: Any, lists: Any, state: Any, scratch: Any) -> int:  # pragma: no cover: compiled
+    """How many leaders the text is compared with; fills them in survivor order."""
+    num_shared, touched, leaders, most = state.num_shared, scratch.touched, scratch.leaders, scratch.shared
+    num_touched, num = 0, 0
+    for at in range(lists.offsets[one], lists.offsets[one + 1]):
+        key = lists.ids[at]
+        for slot in range(lists.starts[key], lists.starts[key] + lists.counts[key]):
+            other = lists.slots[slot]
+            if num_shared[other] == 0:
+                touched[num_touched] = other
+                num_touched += 1
+            num_shared[other] += 1
+    for at in range(num_touched):
+        other = touched[at]
+        shared, num_shared[other] = num_shared[other], 0
+        # the list stays in order: most keys in common first, then the better placed
+        spot = num
+        while spot > 0 and (
+            most[spot - 1] < shared
+            or (most[spot - 1] == shared and order.place[leaders[spot - 1]] > order.place[other])
+        ):
+            spot -= 1
+        if spot == MOST_LEADERS:
+            continue
+        num = min(num + 1, MOST_LEADERS)
+        for later in range(num - 1, spot, -1):
+            leaders[later], most[later] = leaders[later - 1], most[later - 1]
+        leaders[spot], most[spot] = other, shared
+    for at in range(1, num):
+        other, spot = leaders[at], at
+        while spot > 0 and order.place[leaders[spot - 1]] > order.place[other]:
+            leaders[spot] = leaders[spot - 1]
+            spot -= 1
+        leaders[spot] = other
+    return num
+
+
+def _follow(one: Any, leader: Any, relation: Any, score: Any, method: Any, state: Any) -> None:  # pragma: no cover
+    """One text follows another; relation: of the one to the leader."""
+    state.leader_of[one], state.relation[one], state.score[one], state.method[one] = leader, relation, score, method
+    state.followed[state.ends[0]] = one
+    state.ends[0] += 1
+
+
+def _take_members(one: Any, leader: Any, texts: Any, order: Any, state: Any, marks: Any) -> None:  # pragma: no cover
+    """The texts with the same prints as the one, which are marked as its followers, follow that leader instead; what
+    it does not take is released."""
+    group = order.group_of[one]
+    if group < 0:
+        return
+    for at in range(order.group_starts[group] + 1, order.group_starts[group + 1]):
+        member = order.grouped[at]
+        if state.leader_of[member] == one and not _takes(leader, member, texts, order, state, marks):
+            state.leader_of[member] = -1
+            state.is_released[member] = True
+
+
+def _takes(leader: Any, one: Any, texts: Any, order: Any, state: Any, marks: Any) -> bool:  # pragma: no cover: compiled
+    """Whether the leader is compared with the one and takes it."""
+    relation, score, method = _compared_units(texts, order.items, leader, one, marks)
+    if relation in (SAME, HOLDS):
+        _follow(one, leader, SAME if relation == SAME else INSIDE, score, method, state)
+        return True
+    return False
+
+
+def _collapse(texts: Any, order: Any, state: Any, marks: Any) -> None:  # pragma: no cover: compiled
+    """The first of each group of texts with equal prints takes the others, where the exact measure agrees."""
+    for group in range(order.group_starts.shape[0] - 1):
+        first = order.grouped[order.group_starts[group]]
+        for at in range(order.group_starts[group] + 1, order.group_starts[group + 1]):
+            if _takes(first, order.grouped[at], texts, order, state, marks):
+                state.head_of[order.grouped[at]] = first
+
+
+def _walk(
+    texts: Any, order: Any, lists: Any, state: Any, scratch: Any, marks: Any, held: Any, begin: Any
+) -> int:  # pragma: no cover: compiled
+    """Leads the texts from that place on; where it stopped because `held` is full, or their number."""
+    if begin == 0:
+        _collapse(texts, order, state, marks)
+    for at in range(begin, order.order.shape[0]):
+        one = order.order[at]
+        low, high = lists.offsets[one], lists.offsets[one + 1]
+        if low == high or state.leader_of[one] >= 0 or state.is_released[one]:
+            continue
+        if state.ends[1] + MOST_LEADERS > held.left.shape[0]:
+            return at
+        num = _leaders_for(one, order, lists, state, scratch)
+        if num > 0 and _join(one, num, texts, order, state, scratch, marks, held):
+            continue
+        for spot in range(low, high):
+            key = lists.ids[spot]
+            if lists.starts[key] + lists.counts[key] < lists.starts[key + 1]:
+                lists.slots[lists.starts[key] + lists.counts[key]] = one
+                lists.counts[key] += 1
+    return int(order.order.shape[0])
+
+
+def _join(
+    one: Any, num: Any, texts: Any, order: Any, state: Any, scratch: Any, marks: Any, held: Any
+) -> bool:  # pragma: no cover: compiled
+    """Whether the text follows one of its leaders; what else was found is noted."""
+    best = -1.0
+    for at in range(num):
+        leader = scratch.leaders[at]
+        relation, score, method = _compared_units(texts, order.items, one, leader, marks)
+        scratch.relation[at], scratch.score[at], scratch.method[at] = relation, score, method
+        if relation in (SAME, INSIDE):
+            best = max(best, score)
+        elif relation == HOLDS:
+            row = state.ends[1]
+            held.left[row], held.right[row], held.score[row], held.method[row] = one, leader, score, method
+            state.ends[1] += 1
+        elif score > state.missed_score[one]:
+            state.missed[one], state.missed_score[one], state.missed_method[one] = leader, score, method
+    for at in range(num):
+        relation, score = scratch.relation[at], scratch.score[at]
+        if relation in (SAME, INSIDE) and score >= best - AS_ALIKE:
+            leader = scratch.leaders[at]
+            _follow(one, leader, relation, score, scratch.method[at], state)
+            _take_members(one, leader, texts, order, state, marks)
+            return True
+    return False

@@ -1,0 +1,122 @@
+"""A join that goes on from the one before gives what a whole join gives, whatever came, went or changed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmlake.dedup import kept_repair, leaders, postings
+from mmlake.dedup.kept import Units, kept_stars
+from mmlake.dedup.leaders import Walk, stars
+from mmlake.dedup.matching import NONE, SAME, Found, OfItems
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing
+from tests.dedup.test_leaders import Line, Parts
+
+CRITERIA = (Criterion(name="quality", column="quality", says="better", tolerance=0.0), CLOSENESS)
+
+
+class Crowd(Line):
+    """Numbers that share a key with everybody, one with their stretch, and are the same within 3."""
+
+    def __init__(self, values):
+        self.values, self.compared = np.array(values, np.int64), 0
+        self.keys = Ragged.of([np.array([value // 16, 10**6], np.uint64) for value in values])
+
+    def compare(self, one, others):
+        self.compared += len(others)
+        apart = np.abs(self.values[others] - self.values[one])
+        return Found(np.where(apart <= 3, SAME, NONE).astype(np.int8), 1 / (1 + apart), np.zeros(len(others), np.int8))
+
+
+class Twice(Line):
+    """Candidates share two keys."""
+
+    min_shared = 2
+
+
+def parts_of(values):
+    return Parts([(value, value + 3 + value % 40) for value in values])
+
+
+MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "parts": parts_of}
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    value: int
+    priority: int
+    quality: float
+    item: int
+
+
+def arranged(corpus, kind):
+    """(matcher, standing, units) of digest -> Unit."""
+    digests = sorted(corpus)
+    rows = [corpus[digest] for digest in digests]
+    values = [one.value for one in rows]
+    who = Standing(
+        np.arange(len(rows)),
+        np.array([one.priority for one in rows], np.int64),
+        np.array([one.quality != 3 for one in rows], np.bool_),
+        CRITERIA,
+        np.array([[one.quality, np.nan] for one in rows], np.float64).reshape(len(rows), 2),
+    )
+    equal = digests_of({"value": Ragged.of([np.array([value], np.uint64) for value in values])})
+    items = pa.array([str(one.item) for one in rows], pa.string())
+    return MATCHERS[kind](values), who, Units(pa.array(digests, pa.string()), equal, items)
+
+
+def as_sets(led):
+    columns = (led.follows, led.held, led.overlaps, led.misses)
+    return [sorted(map(str, edges.each())) for edges in columns], sorted(led.released), led.head_of.tolist()
+
+
+def check(corpus, kind, prior):
+    matcher, who, units = arranged(corpus, kind)
+    found, kept = kept_stars(matcher, who, units=units, prior=prior)
+    whole, who, units = arranged(corpus, kind)
+    judge = OfItems(whole, np.array([int(item) for item in units.items.to_pylist()], np.int64))
+    walk = Walk(judge, who)
+    walk.lead_all(units.equal)
+    assert as_sets(kept.led) == as_sets(walk.led())
+    assert found == stars(judge, who, equal=units.equal)
+    return matcher, kept
+
+
+UNIT = st.builds(
+    Unit, st.integers(0, 90), st.integers(0, 1), st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([*range(8)])
+)
+CORPUS = st.dictionaries(st.integers(0, 60).map("{:02d}".format), UNIT, max_size=40)
+
+
+@pytest.mark.parametrize("kind", MATCHERS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, data):
+    prior, corpus = None, {}
+    for _ in range(data.draw(st.integers(2, 4))):
+        gone = data.draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
+        corpus = {digest: one for digest, one in corpus.items() if digest not in gone} | data.draw(CORPUS)
+        _, prior = check(corpus, kind, prior)
+
+
+@pytest.mark.parametrize("kind", MATCHERS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_lists_that_are_full_give_the_whole_join_too(kind, data):
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (postings, kept_repair):
+            patch.setattr(module, "MOST_PER_KEY", 3)
+        for module in (leaders, kept_repair):
+            patch.setattr(module, "MOST_LEADERS", 2)
+        prior, corpus = None, {}
+        for _ in range(data.draw(st.integers(2, 4))):
+            gone = data.draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
+            corpus = {digest: one for digest, one in corpus.items() if digest not in gone} | data.draw(CORPUS)
+            _, prior = check(corpus, kind, prior)
