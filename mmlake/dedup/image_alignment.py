@@ -44,6 +44,11 @@ _LOSS, _OTHER_FRAME = 5.0, 0.1
 _SAME_FRAME = 0.02  # change of scale, and shift by the side
 _SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this size counts nothing
 _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
+# a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing; how far its alignment may be
+# from the one that the boxes say: bend and scale, pixels of the thumbnail
+_DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.0
+# of those in another tone, which a fitted curve can bring near to what they are not
+_TONED_CORRELATION, _TONED_SPOT = 0.985, 0.12
 
 
 class Likeness(NamedTuple):
@@ -205,13 +210,14 @@ def _verified(place: _Place, correlation: float) -> Likeness:
         return Likeness(False, 0.0, orientation, is_whole)
     sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
     toned = _toned(view, template, seen)
-    found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
+    found, dimensions, unlike, flat = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
     differing, contrast = _differences(toned, template, seen)
     bound, spot = correlation, _SPOT
-    if dimensions < _PLAIN_DIMENSIONS:
-        bound, spot = max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT
-        if float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS:
-            return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
+    if flat >= _DRAWN_FLAT and not _lies_as_said(warp, place):
+        return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
+    if dimensions < _PLAIN_DIMENSIONS or (flat >= _DRAWN_FLAT and place.side_px < _MARKABLE_PX):
+        is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
+        bound, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
         marked = _marked(spots, seen, place.side_px)
@@ -219,7 +225,7 @@ def _verified(place: _Place, correlation: float) -> Likeness:
             marked = _veiled(spots, seen, toned, template)
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
+        found, _, unlike, _ = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
     if found < bound or unlike > _MOST_UNLIKE:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
@@ -227,6 +233,16 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     # grows with the shift, so that no threshold between two copies decides who is closest to a third
     loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
+
+
+def _lies_as_said(warp: Floats, place: _Place) -> bool:
+    """Whether the alignment is the one that the boxes say. A drawing on a flat ground can be bent to fit another one of
+    its kind: two handwritten digits, two letters; and a small one can be cut to fit as well."""
+    said = _said(place)
+    off = np.abs(warp - said)
+    is_near = bool(off[:, :2].max() <= _DRAWN_BEND and off[:, 2].max() <= _DRAWN_SHIFT_PX)
+    is_whole = bool(np.abs(said[:, :2] - np.eye(2)).max() <= _DRAWN_BEND)
+    return is_near and (is_whole or place.side_px >= _MARKABLE_PX)
 
 
 def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
@@ -264,20 +280,25 @@ def _inside(box: Box) -> Mask:
     return inside
 
 
-def _aligned(place: _Place) -> Floats:
-    """The affine map from the template's pixels to the view's; the one that the boxes say where none is better."""
-    import cv2
-
+def _said(place: _Place) -> Floats:
+    """The map from the template's pixels to the view's that the boxes say."""
     top, bottom, left, right = place.box
     above, below, before, behind = place.region
     down, across = (bottom - top) / (below - above), (right - left) / (behind - before)
-    said = np.array(
+    return np.array(
         [
             [across, 0, (left - before * across) * SIDE + across / 2 - 0.5],
             [0, down, (top - above * down) * SIDE + down / 2 - 0.5],
         ],
         np.float32,
     )
+
+
+def _aligned(place: _Place) -> Floats:
+    """The affine map from the template's pixels to the view's; the one that the boxes say where none is better."""
+    import cv2
+
+    said = _said(place)
     mask = (_inside(place.region) * 255).astype(np.uint8)
     criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 25, 1e-4)
     try:
@@ -291,9 +312,11 @@ def _aligned(place: _Place) -> Floats:
     return found if is_near else said
 
 
-def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float, float]:
+def _detail_correlation(
+    view: Floats, template: Floats, seen: Mask, *, sigma_px: float
+) -> tuple[float, float, float, float]:
     """(correlation of what differs from the means of neighbourhoods, independent numbers in it, share of the
-    neighbourhoods that show detail on both sides and not the same)."""
+    neighbourhoods that show detail on both sides and not the same, share of those that show none on either)."""
     import cv2
 
     inside = seen.astype(np.float32)
@@ -314,7 +337,8 @@ def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px:
     unlike = float((shows & ~alike).mean()) if len(shows) else 0.0
     power = np.abs(np.fft.rfft2((right - mean_right) * inside)) ** 2
     dimensions = float(power.sum() ** 2 / max(float((power**2).sum()), 1e-9))
-    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike
+    flat = float((np.maximum(own_map, its_map) < _SHOWS_LEVELS**2).mean()) if len(shows) else 0.0
+    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike, flat
 
 
 def _differences(view: Floats, template: Floats, seen: Mask) -> tuple[Floats, float]:
