@@ -9,6 +9,7 @@ gone through again, in survivor order (`Repair`). The second half runs as a whol
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from mmlake.dedup.kept_repair import Changes, Repair
 from mmlake.dedup.leaders import Stars, Walk
 from mmlake.dedup.led import Edges, Led
 from mmlake.dedup.matching import Matcher, OfItems
-from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
@@ -40,6 +41,22 @@ class Units:
             return matcher
         return OfItems(matcher, pc.index_in(self.items, value_set=distinct).to_numpy())
 
+    def derived(self, prints: PrintTable, make: Callable[[PrintTable], Ragged], prior: Kept | None) -> Ragged:
+        """What `make` makes of the prints of each, made now for those that an earlier join does not have."""
+        if prior is None or prior.derived is None:
+            return make(prints)
+        at = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1).to_numpy().astype(np.int64)
+        known = np.flatnonzero(at >= 0)
+        at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
+        new = np.flatnonzero(at < 0)
+        made = make({method: rows.take(new) for method, rows in prints.items()})
+        at[new] = len(prior.derived) + np.arange(len(new))
+        both = Ragged(
+            np.concatenate((prior.derived.values, made.values)),
+            np.concatenate((prior.derived.offsets, prior.derived.offsets[-1] + made.offsets[1:])),
+        )
+        return both.take(at)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -50,6 +67,7 @@ class Kept:
     keys: Ragged
     led: Led
     known: Edges  # every comparison that was made, sorted by left and right
+    derived: Ragged | None = None  # what keys are made of, where a tier says so
 
 
 def kept_stars(

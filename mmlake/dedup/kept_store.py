@@ -69,6 +69,8 @@ def _arrays_of(kept: Kept) -> Arrays:
     }  # fmt: skip
     if kept.units.items is not None:
         arrays["items"] = _bytes_of(kept.units.items)
+    if kept.derived is not None:
+        arrays |= {"derived_values": kept.derived.values, "derived_offsets": kept.derived.offsets}
     for name in _EDGES:
         edges: Edges = kept.known if name == "known" else getattr(kept.led, name)
         arrays |= {f"{name}.{column}": value for column, value in edges._asdict().items() if value is not None}
@@ -90,6 +92,7 @@ def _join_of(arrays: Arrays) -> Kept:
         Ragged(arrays["key_values"], arrays["key_offsets"]),  # type: ignore[arg-type]
         Led(released=arrays["released"], head_of=arrays["head_of"], **found),  # type: ignore[arg-type]
         known,
+        Ragged(arrays["derived_values"], arrays["derived_offsets"]) if "derived_values" in arrays else None,  # type: ignore[arg-type]
     )
 
 
