@@ -120,3 +120,20 @@ def test_lists_that_are_full_give_the_whole_join_too(kind, data):
             gone = data.draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
             corpus = {digest: one for digest, one in corpus.items() if digest not in gone} | data.draw(CORPUS)
             _, prior = check(corpus, kind, prior)
+
+
+@pytest.mark.parametrize("kind", ["line", "crowd"])
+def test_one_more_unit_costs_a_few_comparisons_however_hot_its_keys_are(kind):
+    rng = np.random.default_rng(0)
+    corpus = {
+        f"{at:04d}": Unit(int(value), 0, float(rng.integers(1, 3)), at)
+        for at, value in enumerate(rng.integers(0, 4_000, 800))
+    }
+    first, prior = check(corpus, kind, None)
+    costs = []
+    for at in range(12):
+        corpus[f"{int(rng.integers(0, 800)):04d}-{at}"] = Unit(int(rng.integers(0, 4_000)), 0, 1.0, 800 + at)
+        matcher, prior = check(corpus, kind, prior)
+        costs.append(matcher.compared)
+    assert sorted(costs)[6] <= 64, "a place among the first 64 of a key that everybody has is seldom"
+    assert sum(costs) < first.compared
