@@ -95,31 +95,53 @@ UNIT = st.builds(
 CORPUS = st.dictionaries(st.integers(0, 60).map("{:02d}".format), UNIT, max_size=40)
 
 
+@st.composite
+def histories(draw):
+    """Sets of units, one after the other: what came, went, was replaced, or stands otherwise than before."""
+    corpus, sets = {}, []
+    for _ in range(draw(st.integers(2, 4))):
+        gone = draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
+        better = draw(st.sets(st.sampled_from(sorted(corpus)), max_size=3)) if corpus else set()
+        corpus = {
+            digest: dataclasses.replace(one, quality=2.5) if digest in better else one
+            for digest, one in corpus.items()
+            if digest not in gone
+        }
+        corpus |= draw(CORPUS)
+        sets.append(corpus)
+    return sets
+
+
 @pytest.mark.parametrize("kind", MATCHERS)
 @settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, data):
-    prior, corpus = None, {}
-    for _ in range(data.draw(st.integers(2, 4))):
-        gone = data.draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
-        corpus = {digest: one for digest, one in corpus.items() if digest not in gone} | data.draw(CORPUS)
+@given(history=histories())
+def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, history):
+    prior = None
+    for corpus in history:
         _, prior = check(corpus, kind, prior)
 
 
 @pytest.mark.parametrize("kind", MATCHERS)
 @settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_lists_that_are_full_give_the_whole_join_too(kind, data):
+@given(history=histories())
+def test_lists_that_are_full_give_the_whole_join_too(kind, history):
     with pytest.MonkeyPatch.context() as patch:
         for module in (postings, kept_repair):
             patch.setattr(module, "MOST_PER_KEY", 3)
         for module in (leaders, kept_repair):
             patch.setattr(module, "MOST_LEADERS", 2)
-        prior, corpus = None, {}
-        for _ in range(data.draw(st.integers(2, 4))):
-            gone = data.draw(st.sets(st.sampled_from(sorted(corpus)), max_size=6)) if corpus else set()
-            corpus = {digest: one for digest, one in corpus.items() if digest not in gone} | data.draw(CORPUS)
+        prior = None
+        for corpus in history:
             _, prior = check(corpus, kind, prior)
+
+
+def test_other_criteria_elect_anew():
+    corpus = {f"{at:02d}": Unit(at % 4, 0, float(at % 3), at) for at in range(12)}
+    matcher, who, units = arranged(corpus, "line")
+    first, prior = kept_stars(matcher, who, units=units, prior=None)
+    other = dataclasses.replace(who, criteria=(dataclasses.replace(CRITERIA[0], best="low"), CLOSENESS))
+    found, _ = kept_stars(matcher, other, units=units, prior=prior)
+    assert found == stars(matcher, other, equal=units.equal) != first
 
 
 @pytest.mark.parametrize("kind", ["line", "crowd"])
