@@ -93,7 +93,7 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
         keys,
         Led(released=arrays["released"], head_of=arrays["head_of"], **found),
         known,
-        Elections(str(arrays["criteria"]), *(arrays[name] for name in _STANDING), clusters),
+        Elections(str(arrays["criteria"]), clusters=clusters, **{name: arrays[name] for name in _STANDING}),
         _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
 
