@@ -40,11 +40,19 @@ class Twice(Line):
     min_shared = 2
 
 
+class Detailed(Line):
+    """What is closest in an election is not what has the highest score."""
+
+    def compare(self, one, others):
+        found = super().compare(one, others)
+        return found._replace(detail=(self.values[others] * self.values[one] % 7) / 7)
+
+
 def parts_of(values):
     return Parts([(value, value + 3 + value % 40) for value in values])
 
 
-MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "parts": parts_of}
+MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "detailed": Detailed, "parts": parts_of}
 
 
 @dataclasses.dataclass(frozen=True)
