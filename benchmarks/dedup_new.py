@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake.dedup import DedupSettings, audio, image, text, tiers_of, video_hashes, video_matcher
-from mmlake.dedup.kept import Units, kept_stars
+from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import by_digest
+from mmlake.dedup.tiers import tier_stars
 
 SETTINGS = DedupSettings()
 _COPIES = 3  # one unit in so many is a copy of an earlier one
@@ -145,13 +145,8 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
     def join(rows: Sequence[int], joins: KeptJoins | None) -> tuple[Any, float]:
         mine, digests = part(rows)
         started = time.process_time()
-        matcher = tier.made_matcher(mine, SETTINGS)
         units = Units(pa.array(digests, pa.string()), digests_of(mine))
-        if joins is None:
-            found = stars(matcher, by_digest(digests), equal=units.equal)
-        else:
-            found, kept = kept_stars(matcher, by_digest(digests), units=units, prior=joins.read(modality))
-            joins.write(modality, kept)
+        found = tier_stars(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
         return found, time.process_time() - started
 
     everything, most = range(len(prints)), np.flatnonzero(~chosen).tolist()

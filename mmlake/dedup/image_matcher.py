@@ -13,11 +13,12 @@ from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED,
 from mmlake.dedup.image_windows import Floats, window_hashes
 from mmlake.dedup.joins import hamming_pairs, mix64
 from mmlake.dedup.matching import NONE, SAME, Found
-from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
+_NUM_FAINT = 2  # keys of a picture without detail
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
 
 
@@ -30,7 +31,8 @@ class ImageMatcher:
     def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
         self._prints, self._settings = prints, settings
         self._view = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_view)
-        self.keys = _keys(prints, radius=settings.image_radius_bits)
+        derived = prints[DERIVED] if DERIVED in prints else hashes(prints)
+        self.keys = _keys(derived, prints[METHOD], radius=settings.image_radius_bits)
 
     def compare(self, one: int, others: Positions) -> Found:
         """The picture against each of the others."""
@@ -87,45 +89,44 @@ def thumbnails(words: NDArray[np.uint64]) -> Floats:
     return np.stack([cv2.resize(plane, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC) for plane in planes])
 
 
-def _keys(prints: PrintTable, *, radius: int) -> Ragged:
-    """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
-    luma, num = prints["luma"], len(prints["luma"])
-    owners: list[NDArray[np.int64]] = []
-    hashes: list[NDArray[np.uint64]] = []
-    pieces: list[NDArray[np.uint64]] = []
-    faint_owners, faint_keys, piece_owners = [], [], []
-    for rows in _blocks(luma):
-        planes = thumbnails(luma.values[luma.offsets[rows][:, None] + np.arange(luma.lengths[rows[0]])])
+def hashes(prints: PrintTable) -> Ragged:
+    """What the keys of each picture are made of: two levels of grey where it has no detail; otherwise the hashes of its
+    windows and of what is turned, then those of its four parts."""
+    luma = prints["luma"]
+    rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)] * len(luma)
+    for at in _blocks(luma):
+        planes = thumbnails(luma.values[luma.offsets[at][:, None] + np.arange(luma.lengths[at[0]])])
         is_faint = _detail(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
-        faint_keys.append((levels + np.array([[0], [64]])).T.ravel().astype(np.uint64))
-        faint_owners.append(np.repeat(rows[is_faint], 2))
-        rows, planes = rows[~is_faint], planes[~is_faint]
-        windows, turned, parts = window_hashes(planes)
-        hashes.append(np.concatenate((windows, turned), axis=1).ravel())
-        owners.append(np.repeat(rows, windows.shape[1] + turned.shape[1]))
-        pieces.append(parts)
-        piece_owners.append(rows)
-    is_faint_row = np.zeros(num, np.bool_)
-    is_faint_row[np.concatenate([np.empty(0, np.int64), *faint_owners])] = True
-    whole = prints[METHOD]
+        faint = (levels + np.array([[0], [64]])).T.astype(np.uint64)
+        for row, found in zip(at[is_faint].tolist(), faint, strict=True):
+            rows[row] = found
+        for row, found in zip(at[~is_faint].tolist(), np.concatenate(window_hashes(planes[~is_faint]), 1), strict=True):
+            rows[row] = found
+    return Ragged.of(rows)
+
+
+def _keys(found: Ragged, whole: Ragged, *, radius: int) -> Ragged:
+    """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
+    num, lengths = len(found), found.lengths
+    faint, detailed = np.flatnonzero(lengths == _NUM_FAINT), np.flatnonzero(lengths > _NUM_FAINT)
+    hashes_NH = found.take(detailed).values.reshape(len(detailed), -1) if len(detailed) else np.empty((0, 4), np.uint64)
+    windows_NW, parts_N4 = hashes_NH[:, :-4], hashes_NH[:, -4:]
     whole_owners = np.repeat(np.arange(num), whole.lengths)
-    use = ~is_faint_row[whole_owners]
-    found = [
-        (np.concatenate([np.empty(0, np.int64), *faint_owners]), np.concatenate([np.empty(0, np.uint64), *faint_keys])),
+    use = lengths[whole_owners] != _NUM_FAINT
+    parts = [
+        (np.repeat(faint, _NUM_FAINT), found.take(faint).values),
         _linked(
-            np.concatenate((whole_owners[use], *owners)),
-            np.concatenate((whole.values[use], *hashes)),
+            np.concatenate((whole_owners[use], np.repeat(detailed, windows_NW.shape[1]))),
+            np.concatenate((whole.values[use], windows_NW.ravel())),
             num_targets=int(use.sum()),
             radius=radius,
             salt=1,
         ),
     ]
-    parts_N4 = np.concatenate([np.empty((0, 4), np.uint64), *pieces])
-    part_owners = np.concatenate([np.empty(0, np.int64), *piece_owners])
     for at in range(parts_N4.shape[1]):
-        found.append(_linked(part_owners, parts_N4[:, at], num_targets=len(part_owners), radius=radius, salt=2 + at))
-    return _ragged(found, num)
+        parts.append(_linked(detailed, parts_N4[:, at], num_targets=len(detailed), radius=radius, salt=2 + at))
+    return _ragged(parts, num)
 
 
 def _blocks(rows: Ragged) -> list[Positions]:

@@ -9,6 +9,7 @@ gone through again, in survivor order (`Repair`). The second half runs as a whol
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from mmlake.dedup.kept_repair import Changes, Repair
 from mmlake.dedup.leaders import Stars, Walk
 from mmlake.dedup.led import Edges, Led
 from mmlake.dedup.matching import Matcher, OfItems
-from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
@@ -40,6 +41,59 @@ class Units:
             return matcher
         return OfItems(matcher, pc.index_in(self.items, value_set=distinct).to_numpy())
 
+    def derived(self, prints: PrintTable, make: Callable[[PrintTable], Ragged], prior: Kept | None) -> Ragged:
+        """What `make` makes of the prints of each, made now for those that an earlier join does not have."""
+        if prior is None or prior.derived is None:
+            return make(prints)
+        at = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1).to_numpy().astype(np.int64)
+        known = np.flatnonzero(at >= 0)
+        at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
+        new = np.flatnonzero(at < 0)
+        made = make({method: rows.take(new) for method, rows in prints.items()})
+        at[new] = len(prior.derived) + np.arange(len(new))
+        both = Ragged(
+            np.concatenate((prior.derived.values, made.values)),
+            np.concatenate((prior.derived.offsets, prior.derived.offsets[-1] + made.offsets[1:])),
+        )
+        return both.take(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """Which clusters elected whom, and by what; arrays but the last have a row per unit."""
+
+    criteria: str
+    rank: Positions
+    priority: NDArray[np.int64]
+    is_clean: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    clusters: Ragged  # of each the winner, then all members, sorted
+
+    @classmethod
+    def of(cls, standing: Standing, found: dict[tuple[int, ...], int]) -> Elections:
+        """Those that were found."""
+        clusters = Ragged.of(np.array([winner, *members], np.uint64) for members, winner in found.items())
+        return cls(
+            repr(standing.criteria), standing.rank, standing.priority, standing.is_clean, standing.values, clusters
+        )
+
+    def still(self, standing: Standing, at: Positions, is_same: NDArray[np.bool_]) -> dict[tuple[int, ...], int]:
+        """Those of which all members are there, unchanged, and stand as they stood. at: where units stand now."""
+        rows = np.flatnonzero(is_same)
+        now = at[rows]
+        if repr(standing.criteria) != self.criteria or not _in_one_order(self.rank[rows], standing.rank[now]):
+            return {}
+        stands = is_same.copy()
+        stands[rows] = (self.priority[rows] == standing.priority[now]) & (self.is_clean[rows] == standing.is_clean[now])
+        values = self.values[rows], standing.values[now]
+        stands[rows] &= ((values[0] == values[1]) | (np.isnan(values[0]) & np.isnan(values[1]))).all(axis=1)
+        members, begins = self.clusters.values.astype(np.int64), self.clusters.offsets[:-1]
+        good = np.logical_and.reduceat(stands[members], begins) if len(begins) else np.empty(0, np.bool_)
+        kept = self.clusters.take(np.flatnonzero(good))
+        row, ends = at[kept.values.astype(np.int64)].tolist(), kept.offsets.tolist()
+        # digests are sorted in both, so members stay sorted
+        return {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -50,6 +104,8 @@ class Kept:
     keys: Ragged
     led: Led
     known: Edges  # every comparison that was made, sorted by left and right
+    elections: Elections
+    derived: Ragged | None = None  # what keys are made of, where a tier says so
 
 
 def kept_stars(
@@ -70,9 +126,11 @@ def kept_stars(
         changes = old.changes(prior, walk.place)
         led = Repair(judge, walk.order, walk.place, walk.postings, changes).led(units.equal)
         walk.take_over(led)
+        walk.known_elections = prior.elections.still(standing, old.at, old.has_prints)
         advance(len(standing))
     found = walk.settled()
-    return found, Kept(units, walk.order, matcher.keys, led, remembered.known())
+    elections = Elections.of(standing, walk.elections)
+    return found, Kept(units, walk.order, matcher.keys, led, remembered.known(), elections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +138,8 @@ class _Old:
     """An earlier join, seen from the units as they are now."""
 
     at: Positions  # of its units, where they stand now; -1 for those that are gone
-    is_same: NDArray[np.bool_]  # of its units: still there, with the same prints, keys and item
+    has_prints: NDArray[np.bool_]  # of its units: still there, with the same prints
+    is_same: NDArray[np.bool_]  # and with the same keys and item
     known: Edges
 
     @classmethod
@@ -100,7 +159,7 @@ class _Old:
             )
         known = prior.known.take(has_prints[prior.known.left] & has_prints[prior.known.right])
         # digests are sorted in both, so the rows stay sorted
-        return cls(at, is_same, known._replace(left=at[known.left], right=at[known.right]))
+        return cls(at, has_prints, is_same, known._replace(left=at[known.left], right=at[known.right]))
 
     def changes(self, prior: Kept, place: Positions) -> Changes:
         """What came and went, and the outcome for all others. place: in survivor order, of the units as they are."""
@@ -120,6 +179,10 @@ class _Old:
             at=self.at, is_staying=is_staying, led_before=leads, since=since, equal=prior.units.equal, keys=prior.keys,
             led=prior.led,
         )  # fmt: skip
+
+
+def _in_one_order(one: Positions, other: Positions) -> bool:
+    return bool((np.diff(other[np.argsort(one)]) > 0).all())
 
 
 def _equal_rows(one: Ragged, rows: Positions, other: Ragged, others: Positions) -> NDArray[np.bool_]:

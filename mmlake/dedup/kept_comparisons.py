@@ -30,6 +30,7 @@ class Remembered:
         self._codes = known.left * self._num + known.right
         self._rows: dict[int, int] = {}  # code -> row of what is new
         self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")
+        self._details = array("d")  # NaN: none
         self.num_asked = 0
 
     def compare(self, one: int, others: Positions) -> Found:
@@ -57,6 +58,7 @@ class Remembered:
         new = Edges(
             codes // max(1, self._num), codes % max(1, self._num), np.array(self._relations, np.int8),
             np.array(self._scores, np.float64), np.array(self._methods, np.int8), spans,
+            np.array(self._details, np.float64),
         )  # fmt: skip
         both = joined(self._known, new)
         return both.take(np.argsort(both.left * self._num + both.right))
@@ -71,6 +73,7 @@ class Remembered:
         self._scores.extend(found.score.tolist())
         nowhere = np.full((len(others), 4), np.nan, np.float32)
         self._spans_s.extend((nowhere if found.spans_s is None else found.spans_s).ravel().tolist())
+        self._details.extend([np.nan] * len(others) if found.detail is None else found.detail.tolist())
         return found
 
     def _recalled(self, codes: Positions, at: Positions, is_known: NDArray[np.bool_]) -> Found:
@@ -78,29 +81,36 @@ class Remembered:
         found = Found(
             np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8), np.full((num, 4), np.nan, np.float32)
         )
-        known, spans_s = at[is_known], found.spans_s
+        known, spans_s, detail = at[is_known], found.spans_s, np.full(num, np.nan)
         assert spans_s is not None
         found.relation[is_known], found.score[is_known] = self._known.relation[known], self._known.score[known]
         found.method[is_known] = self._known.method[known]
         if self._known.spans_s is not None:
             spans_s[is_known] = self._known.spans_s[known]
+        if self._known.detail is not None:
+            detail[is_known] = self._known.detail[known]
         for to in np.flatnonzero(~is_known).tolist():
             row = self._rows[int(codes[to])]
             found.relation[to], found.score[to] = self._relations[row], self._scores[row]
             found.method[to], spans_s[to] = self._methods[row], self._spans_s[4 * row : 4 * row + 4]
-        return found
+            detail[to] = self._details[row]
+        return found if np.isnan(detail).all() else found._replace(detail=detail)
 
 
 def joined(one: Edges, other: Edges) -> Edges:
     """The rows of both."""
-    spans = None
+    spans = detail = None
     if one.spans_s is not None or other.spans_s is not None:
         spans = np.concatenate(
             [np.full((len(side.left), 4), np.nan, np.float32) if side.spans_s is None else side.spans_s
              for side in (one, other)]
         )  # fmt: skip
+    if one.detail is not None or other.detail is not None:
+        detail = np.concatenate(
+            [np.full(len(side.left), np.nan) if side.detail is None else side.detail for side in (one, other)]
+        )
     return Edges(
         np.concatenate((one.left, other.left)), np.concatenate((one.right, other.right)),
         np.concatenate((one.relation, other.relation)), np.concatenate((one.score, other.score)),
-        np.concatenate((one.method, other.method)), spans,
+        np.concatenate((one.method, other.method)), spans, detail,
     )  # fmt: skip

@@ -145,7 +145,8 @@ class Repair:
         if bisect_left(self._listed(number), place) >= MOST_PER_KEY:
             return
         places = self._holder_places[self._begins[number] : self._begins[number + 1]]
-        for one in self._order[places[np.searchsorted(places, place, "right") :]].tolist():
+        behind = self._order[places[np.searchsorted(places, place, "right") :]]
+        for one in behind[~self._is_waiting[behind] & (self._head_of[behind] < 0)].tolist():
             self._wait(one)
 
     def _listed(self, number: int) -> list[int]:

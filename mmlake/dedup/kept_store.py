@@ -10,18 +10,20 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mmlake.dedup.kept import Kept, Units
+from mmlake.dedup.kept import Elections, Kept, Units
 from mmlake.dedup.led import Edges, Led
 from mmlake.dedup.prints import Ragged
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
 _FORMAT = 1
+_STANDING = ("rank", "priority", "is_clean", "values")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -69,28 +71,35 @@ def _arrays_of(kept: Kept) -> Arrays:
     }  # fmt: skip
     if kept.units.items is not None:
         arrays["items"] = _bytes_of(kept.units.items)
+    won = kept.elections
+    arrays |= {"criteria": np.array(won.criteria), "cluster_values": won.clusters.values}
+    arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
+    if kept.derived is not None:
+        arrays |= {"derived_values": kept.derived.values, "derived_offsets": kept.derived.offsets}
     for name in _EDGES:
         edges: Edges = kept.known if name == "known" else getattr(kept.led, name)
         arrays |= {f"{name}.{column}": value for column, value in edges._asdict().items() if value is not None}
     return arrays
 
 
-def _join_of(arrays: Arrays) -> Kept:
-    found = {
-        name: Edges(**{column: arrays.get(f"{name}.{column}") for column in Edges._fields})  # type: ignore[arg-type]
-        for name in _EDGES
-    }
+def _join_of(arrays: dict[str, Any]) -> Kept:
+    found = {name: Edges._make(arrays.get(f"{name}.{column}") for column in Edges._fields) for name in _EDGES}
     known = found.pop("known")
-    units = Units(_strings_of(arrays["digests"]), arrays["equal"], None)  # type: ignore[arg-type]
-    if "items" in arrays:
-        units = Units(units.digests, units.equal, _strings_of(arrays["items"]))
+    items = _strings_of(arrays["items"]) if "items" in arrays else None
+    clusters, keys = (_rows_of(arrays, name) for name in ("cluster", "key"))
     return Kept(
-        units,
-        arrays["order"],  # type: ignore[arg-type]
-        Ragged(arrays["key_values"], arrays["key_offsets"]),  # type: ignore[arg-type]
-        Led(released=arrays["released"], head_of=arrays["head_of"], **found),  # type: ignore[arg-type]
+        Units(_strings_of(arrays["digests"]), arrays["equal"], items),
+        arrays["order"],
+        keys,
+        Led(released=arrays["released"], head_of=arrays["head_of"], **found),
         known,
+        Elections(str(arrays["criteria"]), clusters=clusters, **{name: arrays[name] for name in _STANDING}),
+        _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
+
+
+def _rows_of(arrays: dict[str, Any], name: str) -> Ragged:
+    return Ragged(arrays[f"{name}_values"], arrays[f"{name}_offsets"])
 
 
 def _bytes_of(texts: pa.Array) -> NDArray[np.generic]:

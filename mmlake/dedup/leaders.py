@@ -94,6 +94,8 @@ class Walk:
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
+        self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
+        self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
 
     def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent) -> None:
@@ -161,10 +163,16 @@ class Walk:
         for leader in sorted(self._followers, key=lambda one: self.place[one]):
             if leader not in self._followers:  # taken by a new survivor since
                 continue
-            members = np.array([leader, *self._followers[leader]], np.int64)
-            winner = self._standing.elect(members, self._closeness)
+            winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
             if winner != leader:
                 self._crown(winner, leader)
+
+    def _elected(self, members: tuple[int, ...]) -> int:
+        winner = self.known_elections.get(members)
+        if winner is None:
+            winner = self._standing.elect(np.array(members, np.int64), self._closeness)
+        self.elections[members] = winner
+        return winner
 
     def settle(self) -> None:
         """Lead anew what was released, and let what holds a leader take it, until nothing moves."""
@@ -314,5 +322,7 @@ class Walk:
         self._evidence[other, one] = edge
 
     def _closeness(self, one: int, others: Positions) -> float:
-        scores = [self._matcher.compare(one, others[low : low + _CHUNK]).score for low in range(0, len(others), _CHUNK)]
+        scores = [
+            self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
+        ]
         return float(np.concatenate(scores).mean()) if scores else 0.0

@@ -52,11 +52,15 @@ class Edges(NamedTuple):
     method: NDArray[np.int8]
     # start and end in left, start and end in right, of shape (pairs, 4), NaN where whole meets whole; None: all of them
     spans_s: NDArray[np.float32] | None = None
+    detail: NDArray[np.float64] | None = None  # as `matching.Found` has it; of comparisons that are kept alone
 
     def take(self, rows: Positions | NDArray[np.bool_]) -> Edges:
         """These rows, in this order."""
         spans = None if self.spans_s is None else self.spans_s[rows]
-        return Edges(self.left[rows], self.right[rows], self.relation[rows], self.score[rows], self.method[rows], spans)
+        detail = None if self.detail is None else self.detail[rows]
+        return Edges(
+            self.left[rows], self.right[rows], self.relation[rows], self.score[rows], self.method[rows], spans, detail
+        )
 
     def each(self) -> Iterator[tuple[int, int, Edge]]:
         """(left, right, what was found) of each row."""

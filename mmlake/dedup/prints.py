@@ -53,6 +53,7 @@ class Ragged:
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
 
 
+DERIVED = "derived"  # in a PrintTable, next to its methods: what `Tier.derived` makes of them
 PrintTable = Mapping[str, Ragged]  # method -> one row per unit, all in one order
 
 

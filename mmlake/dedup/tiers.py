@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from mmlake.dedup import audio, image, image_matcher, text, text_matching, video
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.leaders import stars
+from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
-from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
+from mmlake.dedup.prints import DERIVED, PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, by_digest, rows_of, standing_of
 from mmlake.errors import UnreadableItem
@@ -60,6 +60,8 @@ class Tier:
     pairs: Callable[..., list[Match]] | None = None
     # a verdict on two units depends on their prints and the settings alone, so that it is kept for the next join
     is_pairwise: bool = False
+    # values of each unit, from its prints alone, that its keys are made of: they are kept too
+    derived: Callable[[PrintTable], Ragged] | None = None
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -154,6 +156,7 @@ TIERS: tuple[Tier, ...] = (
         fingerprint=_of_images,
         matcher=image_matcher.matcher,
         is_pairwise=True,
+        derived=image_matcher.hashes,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
         source="Zauner 2010; Evangelidis and Psarakis 2008",
@@ -315,17 +318,37 @@ def near_pairs(
     parts = []
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
-        units = Units(digests, digests_of(prints), _items(nodes, digests))
-        matcher, standing = tier.made_matcher(prints, settings), _standing(digests, nodes, criteria)
-        if kept is not None and tier.is_pairwise:
-            name = signed(tier.method, tier.plugin)
-            found, join = kept_stars(matcher, standing, units=units, prior=kept.read(name), advance=advance)
-            kept.write(name, join)
-        else:
-            found = stars(units.judged_by(matcher), standing, equal=units.equal, advance=advance)
+        units, standing = (
+            Units(digests, digests_of(prints), _items(nodes, digests)),
+            _standing(digests, nodes, criteria),
+        )
+        found = tier_stars(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(table_of(found, digests, names, tier="near", bound=tier.bound(settings)))
     return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+
+
+def tier_stars(
+    tier: Tier,
+    prints: PrintTable,
+    units: Units,
+    standing: Standing,
+    *,
+    settings: DedupSettings,
+    kept: KeptJoins | None = None,
+    advance: Advance = silent,
+) -> Stars:
+    """The edges that the tier finds between the units."""
+    if kept is None or not tier.is_pairwise:
+        matcher = units.judged_by(tier.made_matcher(prints, settings))
+        return stars(matcher, standing, equal=units.equal, advance=advance)
+    name = signed(tier.method, tier.plugin)
+    prior = kept.read(name)
+    derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
+    matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
+    found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
+    kept.write(name, replace(join, derived=derived))
+    return found
 
 
 def _items(nodes: pa.Table | None, digests: pa.Array) -> pa.Array | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +45,17 @@ def _kept_joins(job: Job) -> dedup.KeptJoins:
         "code": CORPUS_STEPS["near_duplicates"].code_version,
         "settings": job.lake.settings.digest(("dedup",)),
         "tiers": near_tiers(job.lake, job.modality, job.shard),
+        # by another release of these a comparison may differ in the last bits of its score
+        "libraries": {name: _release_of(name) for name in ("numpy", "opencv-python-headless")},
     }
     return dedup.KeptJoins(job.lake.root / "kept" / job.modality, canonical_json(made_with))
+
+
+def _release_of(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
 
 
 def _check_near(job: Job, pairs: pa.Table) -> int:
