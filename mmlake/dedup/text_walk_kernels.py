@@ -4,7 +4,6 @@ parameters hold at the types of `text_walk`."""
 from __future__ import annotations
 
 import functools
-import types
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from mmlake.dedup import led, matching, text_kernels, text_verdicts
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
+from mmlake.dedup.text_kernels import _aligned, _covered, _siblings, linked
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,
@@ -46,16 +45,7 @@ def kernels() -> Kernels | None:
         return None
     # numba sees when the file of a kernel changes, not when one of a function that it calls does
     files = [text_verdicts, text_kernels, matching, led]
-    stamp = zlib.crc32(b"".join(Path(str(one.__file__)).read_bytes() for one in files))
-    made: dict[str, Any] = {}
-
-    def linked(function: Callable[..., Any]) -> Any:
-        """The function with all that it calls compiled too."""
-        known = {**function.__globals__, **made}
-        one = types.FunctionType(function.__code__, known, function.__name__, function.__defaults__)
-        one.__module__, one.__qualname__ = function.__module__, f"{function.__qualname__}-{stamp:08x}"
-        return one
-
+    stamp = f"-{zlib.crc32(b''.join(Path(str(one.__file__)).read_bytes() for one in files)):08x}"
     inner = (
         is_revision,
         of_sets,
@@ -77,14 +67,15 @@ def kernels() -> Kernels | None:
         _collapse,
         _join,
     )
+    made: dict[str, Any] = {}
     for function in inner:
-        made[function.__name__] = numba.njit(linked(function), nogil=True)
+        made[function.__name__] = numba.njit(linked(function, made), nogil=True)
 
     def entry(function: Any) -> Any:
         try:
-            return numba.njit(linked(function), nogil=True, cache=True)
+            return numba.njit(linked(function, made, stamp), nogil=True, cache=True)
         except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
-            return numba.njit(linked(function), nogil=True)
+            return numba.njit(linked(function, made, stamp), nogil=True)
 
     return Kernels(compare=entry(_compare), walk=entry(_walk))
 
