@@ -38,10 +38,20 @@ def is_worthwhile(work: int) -> bool:
     return _work[0] >= _WORTHWHILE
 
 
-def linked(function: Callable[..., Any], made: Mapping[str, Any], stamp: str = "") -> Callable[..., Any]:
+def made(numba: Any, signature: Any, function: Callable[..., Any]) -> Any:
+    """The function compiled for arguments of these types, now or when it was called for the first time on this
+    machine; signature None: for those of the first call."""
+    given = () if signature is None else (signature,)
+    try:
+        return numba.njit(*given, nogil=True, cache=True)(function)
+    except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
+        return numba.njit(*given, nogil=True)(function)
+
+
+def linked(function: Callable[..., Any], inner: Mapping[str, Any], stamp: str = "") -> Callable[..., Any]:
     """The function with the compiled ones in place of those that it calls. numba keeps its code until the file of the
     function changes; stamp: what else it depends on."""
-    one = types.FunctionType(function.__code__, {**function.__globals__, **made}, function.__name__)
+    one = types.FunctionType(function.__code__, {**function.__globals__, **inner}, function.__name__)
     one.__module__, one.__qualname__ = function.__module__, f"{function.__qualname__}{stamp}"
     return one
 
@@ -56,25 +66,20 @@ def _kernels() -> Kernels | None:
     def read(kind: Any) -> Any:
         return numba.types.Array(kind, 1, "C", readonly=True)
 
-    def made(signature: Any, function: Any) -> Any:
-        try:
-            return numba.njit(signature, nogil=True, cache=True)(function)
-        except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
-            return numba.njit(signature, nogil=True)(function)
-
     inner: dict[str, Any] = {}
     for function in (_mixed, _short, _spaced_words, _words, _distinct):
         inner[function.__name__] = numba.njit(linked(function, inner), nogil=True)
     u1, u4, u8, i8, b1, none = numba.uint8, numba.uint32, numba.uint64, numba.int64, numba.boolean, numba.void
+    entry = functools.partial(made, numba)
     read2 = numba.types.Array(u8, 2, "C", readonly=True)
     return Kernels(
-        prints=made(
+        prints=entry(
             b1(read(u4), read(i8), read(u1), u8, read(u8), u8[::1], i8[::1], u8[::1], i8[::1]),
             linked(_prints, inner),
         ),
-        digests=made(none(read(u8), read(i8), read2, u8[:, ::1]), linked(_digests, inner)),
-        shared=made(none(read(u8), read(i8), i8, read(i8), i8[::1]), _shared),
-        siblings=made(none(read(u8), read(i8), i8, read(i8), read(u1), i8, u8, i8[:, :, ::1]), _siblings),
+        digests=entry(none(read(u8), read(i8), read2, u8[:, ::1]), linked(_digests, inner)),
+        shared=entry(none(read(u8), read(i8), i8, read(i8), i8[::1]), _shared),
+        siblings=entry(none(read(u8), read(i8), i8, read(i8), read(u1), i8, u8, i8[:, :, ::1]), _siblings),
     )
 
 
