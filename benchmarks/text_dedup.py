@@ -26,7 +26,7 @@ import numpy as np
 from mmlake.dedup import DedupSettings, text
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import INSIDE, SAME
-from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.prints import digests_of
 from mmlake.dedup.survivors import by_digest
 from mmlake.dedup.text_matching import TextMatcher
 
@@ -60,8 +60,7 @@ def documents(data: Path, num: int, rng: np.random.Generator) -> tuple[list[str]
 
 def ours(texts: list[str]) -> dict[int, int]:
     """What goes -> what it goes for."""
-    made = list(text.prints(texts))
-    prints = {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
+    prints = text.print_table(texts)
     matcher = TextMatcher(prints, DedupSettings())
     found = stars(matcher, by_digest([f"{at:09d}" for at in range(len(texts))]), equal=digests_of(prints))
     edges = zip(found.right, found.left, found.relation, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,6 +55,14 @@ class Ragged:
     def empty(cls, num: int) -> Ragged:
         """So many rows without a value."""
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
+
+
+def joined(parts: Sequence[Ragged]) -> Ragged:
+    """The rows of all parts, one part after the other."""
+    ends = np.cumsum([0, *(len(part.values) for part in parts)])
+    offsets = [part.offsets[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
+    return Ragged(values, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
 DERIVED = "derived"  # in a PrintTable, next to its methods: what `Tier.derived` makes of them

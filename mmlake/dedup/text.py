@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
+from mmlake.dedup.prints import Ragged, joined
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
@@ -76,6 +77,19 @@ class TextPrint(NamedTuple):
 
 def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
     """The prints of each text, in order. words: per shingle; a shorter text is one shingle."""
+    for sets, words_of in _batches(texts, words):
+        for at in range(len(sets)):
+            yield TextPrint(sets[at], words_of[at])
+
+
+def print_table(texts: Iterable[str], *, words: int = 5) -> dict[str, Ragged]:
+    """The same in columns, without an object per text."""
+    sets, words_of = zip((Ragged.empty(0), Ragged.empty(0)), *_batches(texts, words), strict=True)
+    return {"shingles": joined(sets), "words": joined(words_of)}
+
+
+def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]]:
+    """(shingles, words) of some texts at a time."""
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -84,9 +98,10 @@ def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
         batch.append(folded)
         size += len(folded)
         if size >= _BATCH_CHARS:
-            yield from _batch_prints(batch, words)
+            yield _batch_prints(batch, words)
             batch, size = [], 0
-    yield from _batch_prints(batch, words)
+    if batch:
+        yield _batch_prints(batch, words)
 
 
 def unpacked(words: U64) -> NDArray[np.uint32]:
@@ -102,9 +117,7 @@ def num_packed(words: U64) -> int:
     return 2 * len(words) - (len(words) > 0 and int(words[-1] & np.uint64(0xFFFFFFFF)) == 0)
 
 
-def _batch_prints(texts: list[str], words: int) -> Iterator[TextPrint]:
-    if not texts:
-        return
+def _batch_prints(texts: list[str], words: int) -> tuple[Ragged, Ragged]:
     kernels = text_kernels.compiled(sum(map(len, texts)))
     if kernels is None:
         texts = [text.lower().replace("'", "") if text.isascii() else _without_quotes(text) for text in texts]
@@ -117,8 +130,7 @@ def _batch_prints(texts: list[str], words: int) -> Iterator[TextPrint]:
         packed, firsts = _packed(hashes, has_digit, first)
     else:
         sets, lows, packed, firsts = _compiled_prints(kernels, points, begins, words)
-    for at in range(len(texts)):
-        yield TextPrint(sets[lows[at] : lows[at + 1]], packed[firsts[at] : firsts[at + 1]])
+    return Ragged(sets, lows), Ragged(packed, firsts)
 
 
 def _without_quotes(text: str) -> str:
