@@ -150,8 +150,11 @@ class Walk:
             self._follow(one, leader, edge)
         self._held = list(led.held.each())
         self._evidence = {(left, right): edge for left, right, edge in led.overlaps.each()}
-        for left, right, edge in led.misses.each():
-            self._misses.add(left, right, edge)
+        if led.misses.spans_s is None:
+            self._misses.add_all(led.misses)
+        else:
+            for left, right, edge in led.misses.each():
+                self._misses.add(left, right, edge)
         self._released = led.released.tolist()
         leads = self.leader_of == _ALIVE
         leads[led.released] = False

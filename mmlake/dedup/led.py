@@ -87,6 +87,12 @@ class EdgeRows:
         self._kinds.extend((edge.relation, edge.method))
         self._scores.append(edge.score)
 
+    def add_all(self, edges: Edges) -> None:
+        """More rows, none of them with spans."""
+        self._pairs.frombytes(np.stack((edges.left, edges.right), axis=1).astype(np.int64).tobytes())
+        self._kinds.frombytes(np.stack((edges.relation, edges.method), axis=1).astype(np.int8).tobytes())
+        self._scores.frombytes(edges.score.astype(np.float64).tobytes())
+
     def edges(self) -> Edges:
         """All rows so far."""
         pairs, kinds = np.array(self._pairs, np.int64).reshape(-1, 2), np.array(self._kinds, np.int8).reshape(-1, 2)

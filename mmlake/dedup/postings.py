@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mmlake.dedup import key_kernels
 from mmlake.dedup.prints import Positions, Ragged
 
 MOST_PER_KEY = 64  # units listed under one key; the first ones, which are the best placed
@@ -14,12 +16,12 @@ class Postings:
     """key -> units, of those that were added. Keys that one unit alone holds take no memory."""
 
     def __init__(self, keys: Ragged) -> None:
-        ordered = np.sort(keys.values)
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
-        del ordered, again
+        kernels = key_kernels.compiled(len(keys.values))
+        if kernels is None:
+            shared, ids, lengths = _numbered(keys)
+        else:
+            shared, ids, lengths = key_kernels.numbered(kernels, keys.values, keys.offsets)
         self.shared = shared
-        ids, lengths = _numbered(keys, shared)
         self._ids, self._offsets = ids, np.concatenate(([0], np.cumsum(lengths)))
         held = np.bincount(ids, minlength=len(shared))
         self._starts = np.concatenate(([0], np.cumsum(np.minimum(held, MOST_PER_KEY))))
@@ -88,8 +90,13 @@ class Postings:
                 self._counts[key] += 1
 
 
-def _numbered(keys: Ragged, shared: np.ndarray) -> tuple[np.ndarray, Positions]:
-    """(for each unit the numbers of its shared keys, one after the other; how many each has), a block at a time."""
+def _numbered(keys: Ragged) -> tuple[NDArray[np.uint64], np.ndarray, Positions]:
+    """(keys that more than one unit has, sorted; for each unit the numbers of its shared keys, one after the other; how
+    many each has), a block at a time."""
+    ordered = np.sort(keys.values)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
+    del ordered, again
     parts = [np.empty(0, np.int32)]
     is_shared = np.zeros(len(keys.values), np.bool_)
     for low in range(0, len(keys.values) if len(shared) else 0, _BLOCK):
@@ -100,4 +107,4 @@ def _numbered(keys: Ragged, shared: np.ndarray) -> tuple[np.ndarray, Positions]:
         is_shared[low : low + _BLOCK] = hit
         parts.append(at[hit].astype(np.int32))
     sums = np.concatenate(([0], np.cumsum(is_shared, dtype=np.int64)))
-    return np.concatenate(parts), sums[keys.offsets[1:]] - sums[keys.offsets[:-1]]
+    return shared, np.concatenate(parts), sums[keys.offsets[1:]] - sums[keys.offsets[:-1]]

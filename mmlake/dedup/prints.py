@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
 
 Positions = NDArray[np.int64]
 _BLOCK_VALUES = 1 << 18  # of prints, whose digests are made at once
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_DIGEST_WORK = 16  # values for one unit of the work that pays for compiled code
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,14 @@ class Ragged:
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
 
 
+def joined(parts: Sequence[Ragged]) -> Ragged:
+    """The rows of all parts, one part after the other."""
+    ends = np.cumsum([0, *(len(part.values) for part in parts)])
+    offsets = [part.offsets[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
+    values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
+    return Ragged(values, np.concatenate([np.zeros(1, np.int64), *offsets]))
+
+
 DERIVED = "derived"  # in a PrintTable, next to its methods: what `Tier.derived` makes of them
 PrintTable = Mapping[str, Ragged]  # method -> one row per unit, all in one order
 
@@ -75,16 +87,27 @@ def digests_of(prints: PrintTable) -> NDArray[np.uint64]:
     sums = np.zeros((num, 2), np.uint64)
     for salt, method in enumerate(sorted(prints), 1):
         rows = prints[method]
-        seeds = [mix64(np.array([2 * salt + side], np.uint64))[0] for side in range(2)]
+        seeds = np.array([2 * salt, 2 * salt + 1], np.uint64)
+        kernels = text_kernels.compiled(len(rows.values) // _DIGEST_WORK)
+        if kernels is not None:
+            places = _places(int(rows.lengths.max(initial=0)), mix64(seeds))
+            kernels.digests(rows.values, rows.offsets, places, sums)
+            continue
         low = 0
         while low < num:  # a block of rows at a time: the prints of a corpus are large
             high = max(low + 1, int(np.searchsorted(rows.offsets, rows.offsets[low] + _BLOCK_VALUES, "right")) - 1)
-            _add_digests(sums[low:high], rows, low, high, seeds)
+            _add_digests(sums[low:high], rows, low, high, mix64(seeds))
             low = high
     return sums
 
 
-def _add_digests(sums: NDArray[np.uint64], rows: Ragged, low: int, high: int, seeds: list[np.uint64]) -> None:
+def _places(num: int, seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """What a value is mixed with at each place of its row, for both halves of a digest."""
+    spread = np.arange(1, num + 1, dtype=np.uint64) * _SPREAD
+    return np.stack([mix64(spread + seed) for seed in seeds], axis=1)
+
+
+def _add_digests(sums: NDArray[np.uint64], rows: Ragged, low: int, high: int, seeds: NDArray[np.uint64]) -> None:
     offsets = rows.offsets[low : high + 1]
     values, offsets = rows.values[offsets[0] : offsets[-1]], offsets - offsets[0]
     lengths = np.diff(offsets)
@@ -92,6 +115,6 @@ def _add_digests(sums: NDArray[np.uint64], rows: Ragged, low: int, high: int, se
     if not len(held):
         return
     places = (np.arange(1, len(values) + 1) - np.repeat(offsets[:-1], lengths)).astype(np.uint64)
-    places *= np.uint64(0x9E3779B97F4A7C15)
+    places *= _SPREAD
     for side, seed in enumerate(seeds):
         sums[held, side] += np.add.reduceat(mix64(values ^ mix64(places + seed)), offsets[:-1][held])

@@ -17,21 +17,17 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
+from mmlake.dedup.prints import Ragged, joined
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-SEPARATOR, PART, SINGLE, DIGIT, UNKNOWN = (
-    0,
-    1,
-    2,
-    4,
-    255,
-)  # kinds of code points; DIGIT is a bit added to PART or SINGLE
+# kinds of code points; DIGIT is a bit added to PART or SINGLE, SKIPPED ones are as if they were not there
+SEPARATOR, PART, SINGLE, DIGIT, SKIPPED, UNKNOWN = 0, 1, 2, 4, 8, 255
 _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
-_BATCH_CHARS = 1 << 18  # code points hashed together: their arrays fit the second-level cache
+_BATCH_CHARS = 1 << 15  # code points hashed together: their arrays fit the second-level cache
 # Thai and Lao, Myanmar, Khmer, Kana, Han: each character is a word
 _SPACELESS = (
     (0x0E00, 0x0EFF),
@@ -81,19 +77,31 @@ class TextPrint(NamedTuple):
 
 def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
     """The prints of each text, in order. words: per shingle; a shorter text is one shingle."""
+    for sets, words_of in _batches(texts, words):
+        for at in range(len(sets)):
+            yield TextPrint(sets[at], words_of[at])
+
+
+def print_table(texts: Iterable[str], *, words: int = 5) -> dict[str, Ragged]:
+    """The same in columns, without an object per text."""
+    sets, words_of = zip((Ragged.empty(0), Ragged.empty(0)), *_batches(texts, words), strict=True)
+    return {"shingles": joined(sets), "words": joined(words_of)}
+
+
+def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]]:
+    """(shingles, words) of some texts at a time."""
     batch: list[str] = []
     size = 0
     for text in texts:
-        folded = (
-            text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "")
-        )
-        folded = folded.replace("'", "")
+        # of plain letters the case is folded where they are hashed
+        folded = text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
         batch.append(folded)
         size += len(folded)
         if size >= _BATCH_CHARS:
-            yield from _batch_prints(batch, words)
+            yield _batch_prints(batch, words)
             batch, size = [], 0
-    yield from _batch_prints(batch, words)
+    if batch:
+        yield _batch_prints(batch, words)
 
 
 def unpacked(words: U64) -> NDArray[np.uint32]:
@@ -109,31 +117,37 @@ def num_packed(words: U64) -> int:
     return 2 * len(words) - (len(words) > 0 and int(words[-1] & np.uint64(0xFFFFFFFF)) == 0)
 
 
-def _batch_prints(texts: list[str], words: int) -> Iterator[TextPrint]:
-    if not texts:
-        return
+def _batch_prints(texts: list[str], words: int) -> tuple[Ragged, Ragged]:
+    kernels = text_kernels.compiled(sum(map(len, texts)))
+    if kernels is None:
+        texts = [text.lower().replace("'", "") if text.isascii() else _without_quotes(text) for text in texts]
     points = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     begins = np.cumsum([0, *(len(text) + 1 for text in texts)])
-    starts, hashes, has_digit = _words(points)
-    first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
-    sets, lows = _shingle_sets(hashes, first, words)
-    packed, firsts = _packed(hashes, has_digit, first)
-    for at in range(len(texts)):
-        yield TextPrint(sets[lows[at] : lows[at + 1]], packed[firsts[at] : firsts[at + 1]])
-
-
-def _words(points: NDArray[np.uint32]) -> tuple[I64, U64, NDArray[np.bool_]]:
-    """(start, hash, whether it holds a digit) of each word. The hash is the scrambled polynomial of its code points."""
-    kernels = text_kernels.compiled(len(points))
     if kernels is None:
-        return _plain_words(points)
-    starts, hashes = np.empty(len(points), np.int64), np.empty(len(points), np.uint64)
-    has_digit = np.empty(len(points), np.bool_)
-    num = kernels.words(points, _kinds(), _BASE, starts, hashes, has_digit)
-    if num < 0:  # a code point that no text held before
+        starts, hashes, has_digit = _plain_words(points)
+        first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
+        sets, lows = _shingle_sets(hashes, first, words)
+        packed, firsts = _packed(hashes, has_digit, first)
+    else:
+        sets, lows, packed, firsts = _compiled_prints(kernels, points, begins, words)
+    return Ragged(sets, lows), Ragged(packed, firsts)
+
+
+def _without_quotes(text: str) -> str:
+    return text.replace("'", "").replace("\u2019", "")
+
+
+def _compiled_prints(
+    kernels: text_kernels.Kernels, points: NDArray[np.uint32], begins: I64, words: int
+) -> tuple[U64, I64, U64, I64]:
+    """(shingles of all documents, where those of each begin, their words, where those of each begin)."""
+    sets, packed = np.empty(len(points), np.uint64), np.empty(len(points), np.uint64)
+    lows, firsts = np.empty(len(begins), np.int64), np.empty(len(begins), np.int64)
+    given = points, begins, _kinds(), _BASE, _factors(words), sets, lows, packed, firsts
+    if not kernels.prints(*given):  # a code point that no text held before
         _kinds_of(points)
-        num = kernels.words(points, _kinds(), _BASE, starts, hashes, has_digit)
-    return starts[:num], mix64(hashes[:num]), has_digit[:num]
+        kernels.prints(*given)
+    return sets[: lows[-1]].copy(), lows, packed[: firsts[-1]].copy(), firsts
 
 
 def _plain_words(points: NDArray[np.uint32]) -> tuple[I64, U64, NDArray[np.bool_]]:
@@ -179,11 +193,16 @@ def _shingle_sets(hashes: U64, first: I64, words: int) -> tuple[U64, I64]:
 def _joined(hashes: U64, words: int) -> U64:
     """A hash for each position: of the window of that many words which begins there; their order counts. The last
     positions, where no window fits, hold nothing of use."""
-    factors = mix64(np.arange(1, words + 1, dtype=np.uint64)) | np.uint64(1)
+    factors = _factors(words)
     total = hashes * factors[0]
     for offset in range(1, min(words, len(hashes))):
         total[:-offset] += hashes[offset:] * factors[offset]
     return mix64(total + np.uint64(words))
+
+
+def _factors(words: int) -> U64:
+    """What the hash of each word in a shingle is multiplied with."""
+    return mix64(np.arange(1, words + 1, dtype=np.uint64)) | np.uint64(1)
 
 
 def _packed(hashes: U64, has_digit: NDArray[np.bool_], first: I64) -> tuple[U64, I64]:
@@ -222,6 +241,8 @@ def _kinds_of(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def _kind(point: int) -> int:
     character = chr(point)
+    if character in "'\u2019":
+        return SKIPPED
     if not character.isalnum() and unicodedata.category(character)[0] != "M":
         return SEPARATOR
     is_single = any(low <= point <= high for low, high in _SPACELESS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import text_kernels, text_walk
+from mmlake.dedup import key_kernels, text_kernels, text_walk
 from mmlake.dedup.led import Led
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, Found
 from mmlake.dedup.postings import Postings
@@ -97,7 +97,10 @@ def sampled(shingles: Ragged) -> Ragged:
     """The keys of each sorted set: its values below a bound that is the same for all, and at least the smallest ones.
     So equal passages of two texts have keys in common."""
     num_low = np.zeros(len(shingles), np.int64)
-    if len(held := np.flatnonzero(shingles.lengths)):
+    kernels = key_kernels.compiled(len(shingles.values))
+    if kernels is not None:
+        kernels.low(shingles.values, shingles.offsets, np.uint64(2**64 // _KEY_SHARE), num_low)
+    elif len(held := np.flatnonzero(shingles.lengths)):
         is_low = shingles.values < np.uint64(2**64 // _KEY_SHARE)
         num_low[held] = np.add.reduceat(is_low, shingles.offsets[:-1][held], dtype=np.int64)
     lengths = np.minimum(shingles.lengths, np.maximum(num_low, _MIN_KEYS))

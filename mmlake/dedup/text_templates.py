@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import text_kernels
+from mmlake.dedup import key_kernels, text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.text_verdicts import (
@@ -71,6 +71,10 @@ class Commonness:
         bits = max(8, int(2 * share * len(shingles)).bit_length())
         self.shift = 64 - bits
         self.table = np.zeros(1 << bits, np.uint8)
+        kernels = key_kernels.compiled(len(shingles))
+        if kernels is not None:
+            kernels.counted(shingles, rows.offsets, self.below, np.uint64(self.shift), self.table)
+            return
         for at in range(0, len(shingles), 1 << 20):
             block = shingles[at : at + (1 << 20)]
             slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)

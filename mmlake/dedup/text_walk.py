@@ -78,9 +78,10 @@ class State(NamedTuple):
 class Marks(NamedTuple):
     """The shingles of one text, while others are compared with it."""
 
-    of: Any  # which text; how many slots are in use
-    slots: Any  # a hash table of places in its row, from 1 on
-    bits: Any  # a filter of what may be in it
+    of: Any  # which text; how many places the tables have, how many shingles are in neither
+    first: Any
+    second: Any
+    rest: Any
     other: Any  # the one that is compared now
     histograms: Any  # of the two, as `text_kernels` makes them
 
@@ -127,11 +128,13 @@ def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: f
 
 def marks_for(texts: Texts) -> Marks:
     """Room for the shingles of any one of the texts."""
-    size = 1 << max(4, int(2 * np.diff(texts.starts).max(initial=0) - 1).bit_length())
+    most = int(np.diff(texts.starts).max(initial=0))
+    size = 1 << max(4, (3 * most).bit_length())
     return Marks(
-        of=np.array([-1, 0]),
-        slots=np.empty(size, np.int32),
-        bits=np.empty(size // 4, np.uint64),
+        of=np.array([-1, 0, 0]),
+        first=np.zeros(size, np.uint64),
+        second=np.zeros(size, np.uint64),
+        rest=np.empty(most, np.uint64),
         other=np.empty(1, np.int64),
         histograms=np.empty((1, 3, 256), np.int64),
     )

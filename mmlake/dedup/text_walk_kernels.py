@@ -4,7 +4,6 @@ parameters hold at the types of `text_walk`."""
 from __future__ import annotations
 
 import functools
-import types
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from mmlake.dedup import led, matching, text_kernels, text_verdicts
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
+from mmlake.dedup.text_kernels import _aligned, _covered, _siblings, linked, made
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,
@@ -46,16 +45,7 @@ def kernels() -> Kernels | None:
         return None
     # numba sees when the file of a kernel changes, not when one of a function that it calls does
     files = [text_verdicts, text_kernels, matching, led]
-    stamp = zlib.crc32(b"".join(Path(str(one.__file__)).read_bytes() for one in files))
-    made: dict[str, Any] = {}
-
-    def linked(function: Callable[..., Any]) -> Any:
-        """The function with all that it calls compiled too."""
-        known = {**function.__globals__, **made}
-        one = types.FunctionType(function.__code__, known, function.__name__, function.__defaults__)
-        one.__module__, one.__qualname__ = function.__module__, f"{function.__qualname__}-{stamp:08x}"
-        return one
-
+    stamp = f"-{zlib.crc32(b''.join(Path(str(one.__file__)).read_bytes() for one in files)):08x}"
     inner = (
         is_revision,
         of_sets,
@@ -77,16 +67,13 @@ def kernels() -> Kernels | None:
         _collapse,
         _join,
     )
+    parts: dict[str, Any] = {}
+    # nobody calls them but the two kernels: without their wrappers compiling takes a quarter less
+    bare: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     for function in inner:
-        made[function.__name__] = numba.njit(linked(function), nogil=True)
-
-    def entry(function: Any) -> Any:
-        try:
-            return numba.njit(linked(function), nogil=True, cache=True)
-        except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
-            return numba.njit(linked(function), nogil=True)
-
-    return Kernels(compare=entry(_compare), walk=entry(_walk))
+        parts[function.__name__] = numba.njit(linked(function, parts), **bare)
+    compare, walk = (made(numba, None, linked(one, parts, stamp)) for one in (_compare, _walk))
+    return Kernels(compare=compare, walk=walk)
 
 
 def _compare(
@@ -143,40 +130,53 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled
-    """Prepares the text to be compared with others: a hash table of its shingles, and a filter before it."""
+    """Prepares the text to be compared with others: each of its shingles stands in one of two tables, at a place that
+    follows from its bits, or in a short list."""
+    first, second, shift = marks.first, marks.second, np.uint64(32)
+    if marks.of[0] >= 0:
+        mask = np.uint64(marks.of[1] - 1)
+        for at in range(texts.starts[marks.of[0]], texts.starts[marks.of[0] + 1]):
+            value = texts.shingles[at]
+            first[value & mask] = second[(value >> shift) & mask] = np.uint64(0)
     low, high = texts.starts[one], texts.starts[one + 1]
-    size = 16
-    while size < 2 * (high - low):
+    size, num = 16, 0
+    while size < 3 * (high - low):
         size *= 2
-    marks.slots[:size] = 0
-    marks.bits[: size // 4] = 0
-    mask, mask_bits = np.uint64(size - 1), np.uint64(16 * size - 1)
+    mask = np.uint64(size - 1)
+    # an empty place holds what belongs elsewhere; nothing is put into place 0, where 0 belongs
+    first[0], second[0] = np.uint64(1), np.uint64(1) << shift
     for at in range(low, high):
         value = texts.shingles[at]
-        bit = value & mask_bits
-        marks.bits[bit >> np.uint64(6)] |= np.uint64(1) << (bit & np.uint64(63))
-        slot = (value >> np.uint64(8)) & mask
-        while marks.slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & mask
-        marks.slots[slot] = at - low + 1
-    marks.of[0], marks.of[1] = one, size
+        place, other = value & mask, (value >> shift) & mask
+        if place != 0 and first[place] == 0:
+            first[place] = value
+        elif other != 0 and second[other] == 0:
+            second[other] = value
+        else:
+            marks.rest[num] = value
+            num += 1
+    marks.of[0], marks.of[1], marks.of[2] = one, size, num
 
 
 def _num_shared(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
     """How many shingles two texts have in common."""
     if marks.of[0] != one:
         _mark(texts, one, marks)
-    before, size = texts.starts[one] - 1, marks.of[1]
-    mask, mask_bits = np.uint64(size - 1), np.uint64(16 * size - 1)
-    num = 0
-    for at in range(texts.starts[other], texts.starts[other + 1]):
-        value = texts.shingles[at]
-        bit = value & mask_bits
-        if (marks.bits[bit >> np.uint64(6)] >> (bit & np.uint64(63))) & np.uint64(1):
-            slot = (value >> np.uint64(8)) & mask
-            while marks.slots[slot] != 0 and texts.shingles[before + marks.slots[slot]] != value:
-                slot = (slot + np.uint64(1)) & mask
-            num += marks.slots[slot] != 0
+    values = texts.shingles[texts.starts[other] : texts.starts[other + 1]]
+    first, second, shift = marks.first, marks.second, np.uint64(32)
+    mask, num = np.uint64(marks.of[1] - 1), 0
+    for at in range(values.shape[0]):
+        value = values[at]
+        num += (first[value & mask] == value) | (second[(value >> shift) & mask] == value)
+    for at in range(marks.of[2]):
+        low, high, value = 0, values.shape[0], marks.rest[at]
+        while low < high:
+            middle = (low + high) // 2
+            if values[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        num += low < values.shape[0] and values[low] == value
     return num
 
 

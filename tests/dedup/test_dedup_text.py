@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mmlake import dedup
@@ -167,12 +167,33 @@ TEXTS = st.lists(
 @pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
 @settings(max_examples=60, deadline=None)
 @given(texts=TEXTS)
+@example(texts=["Over and over and OVER. " * 300, "don't dont DON\u2019T " * 9, "a" * 900, "2024" * 20])
 def test_compiled_and_plain_code_make_the_same_prints(texts):
     made = []
     for work in (-(10**12), 10**12):
         text_kernels._work[0] = work
         made.append([(one.shingles.tolist(), one.words.tolist()) for one in text.prints(texts)])
     assert made[0] == made[1]
+
+
+@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+def test_compiled_and_plain_code_make_the_same_digests(monkeypatch):
+    rng = np.random.default_rng(3)
+    rows = [rng.integers(0, 2**63, int(size), dtype=np.uint64) for size in [*rng.integers(0, 90, 60), 0, 5_000, 0]]
+    prints = {"one": Ragged.of(rows), "other": Ragged.of(rows[::-1]), "silent": Ragged.empty(len(rows))}
+    seen = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        seen.append(digests_of(prints).tolist())
+    assert seen[0] == seen[1]
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts=TEXTS)
+def test_prints_in_columns_are_the_prints_of_each_text(texts):
+    plain, columns = table_of(texts), text.print_table(texts)
+    assert [columns[name].values.tolist() for name in plain] == [rows.values.tolist() for rows in plain.values()]
+    assert [columns[name].offsets.tolist() for name in plain] == [rows.offsets.tolist() for rows in plain.values()]
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,129 @@
+"""The loops over keys and shingles of a whole corpus, compiled by numba once per machine; None where that does not pay.
+
+Nothing here decides: numpy does the same where numba is absent or the work is small, with equal results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup import text_kernels
+
+_WORK = 16  # values for one unit of the work that pays for compiled code
+
+
+class Kernels(NamedTuple):
+    """Compiled functions; their parameters stand at the Python functions of this file."""
+
+    repeated: Callable[..., None]
+    numbers: Callable[..., int]
+    counted: Callable[..., None]
+    low: Callable[..., None]
+
+
+def compiled(num_values: int) -> Kernels | None:
+    """The kernels, once this process has had enough work for them; None before, and where numba is absent."""
+    return _kernels() if text_kernels.is_worthwhile(num_values // _WORK) else None
+
+
+def numbered(
+    kernels: Kernels, values: NDArray[np.uint64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], np.ndarray, NDArray[np.int64]]:
+    """(values that stand in the rows more than once, sorted; their numbers in row after row; how many each row has)."""
+    bits = max(8, int(4 * len(values)).bit_length())
+    is_repeated = np.zeros(len(values), np.bool_)
+    kernels.repeated(values, np.zeros(1 << bits, np.uint8), np.uint64(64 - bits), is_repeated)
+    candidates = np.sort(values[is_repeated])  # some of them alone: the filter errs to that side
+    again = candidates[1:][candidates[1:] == candidates[:-1]]
+    shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
+    bits = max(8, int(2 * len(shared)).bit_length())
+    ids, lengths = np.empty(len(candidates), np.int32), np.zeros(len(offsets) - 1, np.int64)
+    slots = np.zeros(1 << bits, np.int32)
+    num = kernels.numbers(values, offsets, is_repeated, shared, slots, np.uint64(64 - bits), ids, lengths)
+    return shared, ids[:num].copy(), lengths
+
+
+@functools.lru_cache(maxsize=1)
+def _kernels() -> Kernels | None:
+    try:
+        import numba
+    except ImportError:
+        return None
+
+    def read(kind: Any) -> Any:
+        return numba.types.Array(kind, 1, "C", readonly=True)
+
+    u1, u8, i4, i8, b1, none = numba.uint8, numba.uint64, numba.int32, numba.int64, numba.boolean, numba.void
+    made = functools.partial(text_kernels.made, numba)
+    return Kernels(
+        repeated=made(none(read(u8), u1[::1], u8, b1[::1]), _repeated),
+        numbers=made(i8(read(u8), read(i8), b1[::1], read(u8), i4[::1], u8, i4[::1], i8[::1]), _numbers),
+        counted=made(none(read(u8), read(i8), u8, u8, u1[::1]), _counted),
+        low=made(none(read(u8), read(i8), u8, i8[::1]), _low),
+    )
+
+
+def _repeated(values: Any, counts: Any, shift: Any, out: Any) -> None:  # pragma: no cover: compiled
+    """Marks the values that may stand there more than once. counts: zeros."""
+    spread = np.uint64(0x9E3779B97F4A7C15)
+    for at in range(values.shape[0]):
+        slot = (values[at] * spread) >> shift
+        counts[slot] = min(counts[slot] + 1, 2)
+    for at in range(values.shape[0]):
+        out[at] = counts[(values[at] * spread) >> shift] > 1
+
+
+def _numbers(
+    values: Any, offsets: Any, is_candidate: Any, shared: Any, slots: Any, shift: Any, ids: Any, lengths: Any
+) -> int:  # pragma: no cover: compiled
+    """Fills the places in `shared` of what each row has of it, and how many these are; returns their number. slots:
+    zeros, at least twice as many as there are shared values."""
+    spread, one = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
+    mask = np.uint64(slots.shape[0] - 1)
+    for at in range(shared.shape[0]):
+        slot = (shared[at] * spread) >> shift
+        while slots[slot] != 0:
+            slot = (slot + one) & mask
+        slots[slot] = at + 1
+    num = 0
+    for row in range(lengths.shape[0]):
+        begin = num
+        for at in range(offsets[row], offsets[row + 1]):
+            if not is_candidate[at]:
+                continue
+            slot = (values[at] * spread) >> shift
+            while slots[slot] != 0 and shared[slots[slot] - 1] != values[at]:
+                slot = (slot + one) & mask
+            if slots[slot] != 0:
+                ids[num] = slots[slot] - 1
+                num += 1
+        lengths[row] = num - begin
+    return num
+
+
+def _counted(values: Any, offsets: Any, below: Any, shift: Any, table: Any) -> None:  # pragma: no cover: compiled
+    """Counts, in a table of one byte per slot, the values of sorted rows up to a bound."""
+    for row in range(offsets.shape[0] - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            if values[at] > below:
+                break
+            slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            table[slot] = min(table[slot] + 1, 255)
+
+
+def _low(values: Any, offsets: Any, bound: Any, lengths: Any) -> None:  # pragma: no cover: compiled
+    """Fills how many values of each sorted row are smaller than a bound."""
+    for row in range(lengths.shape[0]):
+        low, high = offsets[row], offsets[row + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if values[middle] < bound:
+                low = middle + 1
+            else:
+                high = middle
+        lengths[row] = low - offsets[row]

@@ -1,0 +1,61 @@
+"""Compiled and plain code see the same keys and counts in a corpus."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmlake.dedup import key_kernels, text_kernels
+from mmlake.dedup.postings import Postings
+from mmlake.dedup.prints import Ragged
+from mmlake.dedup.text_matching import sampled
+from mmlake.dedup.text_templates import Commonness
+
+pytestmark = pytest.mark.skipif(key_kernels._kernels() is None, reason="numba is absent")
+
+
+def rows_of(rng, *, distinct):
+    """Rows of every length, empty ones too, of so many values; 0 and the largest value among them."""
+    values = np.unique(np.r_[0, 2**64 - 1, rng.integers(0, 2**63, distinct, dtype=np.uint64) * np.uint64(2)])
+    sizes = [0, *rng.integers(0, 120, 150), 0]
+    return Ragged.of([np.unique(rng.choice(values, size)) for size in sizes])
+
+
+def in_both_ways(monkeypatch, made):
+    seen = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        seen.append(made())
+    return seen
+
+
+@pytest.mark.parametrize("distinct", [1, 300, 100_000])
+def test_compiled_and_plain_code_number_keys_alike(distinct, monkeypatch):
+    rows = rows_of(np.random.default_rng(distinct), distinct=distinct)
+
+    def made():
+        postings = Postings(rows)
+        numbers = [postings.numbers(one).tolist() for one in range(len(rows))]
+        return postings.shared.tolist(), postings.lengths.tolist(), numbers
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+    assert plain[0] == sorted({key for key in rows.values.tolist() if rows.values.tolist().count(key) > 1})
+
+
+@pytest.mark.parametrize("distinct", [1, 300, 100_000])
+def test_compiled_and_plain_code_sample_and_count_alike(distinct, monkeypatch):
+    rows = rows_of(np.random.default_rng(distinct), distinct=distinct)
+
+    def made():
+        commonness, keys = Commonness(rows), sampled(rows)
+        return commonness.table.tolist(), keys.values.tolist(), keys.offsets.tolist()
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+
+
+def test_nothing_is_numbered_where_there_is_nothing(monkeypatch):
+    for rows in (Ragged.empty(3), Ragged.empty(0)):
+        plain, compiled = in_both_ways(monkeypatch, lambda rows=rows: Postings(rows).lengths.tolist())
+        assert plain == compiled == [0] * len(rows)
