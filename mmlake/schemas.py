@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import track_schemas
+from mmlake import cross_schemas, track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
@@ -280,6 +280,8 @@ TABLES: dict[str, TableSchema] = {
         EMBEDDINGS,
         CLUSTERS,
         CONTAMINATION,
+        cross_schemas.COMPONENT_FINGERPRINTS,
+        cross_schemas.CROSS_PAIRS,
         SAMPLES,
     )  # fmt: skip
 }

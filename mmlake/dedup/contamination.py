@@ -82,7 +82,7 @@ def near_hits(
         if not len(digests) or not len(eval_digests):
             continue
         found = _Hits()
-        for units, held, edge in near_meetings(tier, eval_prints, prints, settings, advance):
+        for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
             found.add(units.tolist(), held[:MOST_CANDIDATES].tolist(), edge)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(_table(found, digests, eval_digests, tier="near", methods=names))

@@ -31,13 +31,23 @@ class Meeting(NamedTuple):
     units: Positions  # from 0, the first behind the held ones
     held: Positions
     edge: Edge
+    num_left: int  # on the first of the units' meetings: held candidates that were not compared, as enough were found
 
 
 def near_meetings(
-    tier: Tier, held: PrintTable, units: PrintTable, settings: DedupSettings, advance: Advance = silent
+    tier: Tier,
+    held: PrintTable,
+    units: PrintTable,
+    settings: DedupSettings,
+    *,
+    enough: int | None = None,
+    advance: Advance = silent,
 ) -> Iterator[Meeting]:
     """What the tier finds of the units among the held ones. Where many share a key, the first of the held ones are
-    candidates."""
+    candidates.
+
+    enough: of these that say all that the unit does; the others are counted and not compared. None compares all.
+    """
     table = {method: joined(held[method], units[method]) for method in units}
     num_held = len(next(iter(held.values())))
     groups = [(rows[rows < num_held], rows[rows >= num_held]) for rows in _groups(digests_of(table))]
@@ -48,9 +58,17 @@ def near_meetings(
         if not len(asking):
             continue
         others = search.candidates(int(asking[0]), equal=own[:1])
-        compared = matcher.compare(int(asking[0]), others)
-        for at in np.flatnonzero(compared.relation != NONE).tolist():
-            yield Meeting(asking - num_held, members[int(others[at])], _edge(compared, at))
+        met: list[tuple[int, Edge]] = []
+        num_compared = num_alike = 0
+        while num_compared < len(others) and (enough is None or num_alike < enough):
+            some = others[num_compared : None if enough is None else num_compared + enough]
+            compared = matcher.compare(int(asking[0]), some)
+            met += [(int(some[at]), _edge(compared, at)) for at in np.flatnonzero(compared.relation != NONE).tolist()]
+            num_alike += int(np.isin(compared.relation, (SAME, INSIDE)).sum())
+            num_compared += len(some)
+        num_left = sum(len(members[other]) for other in others[num_compared:].tolist())
+        for at, (other, edge) in enumerate(met):
+            yield Meeting(asking - num_held, members[other], edge, num_left if at == 0 else 0)
         advance(len(asking))
 
 

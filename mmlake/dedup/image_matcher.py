@@ -96,7 +96,7 @@ def _keys(prints: PrintTable, *, radius: int) -> Ragged:
     faint_owners, faint_keys, piece_owners = [], [], []
     for rows in _blocks(luma):
         planes = thumbnails(luma.values[luma.offsets[rows][:, None] + np.arange(luma.lengths[rows[0]])])
-        is_faint = _detail(planes) < image_alignment.LEAST_DETAIL
+        is_faint = details(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
         faint_keys.append((levels + np.array([[0], [64]])).T.ravel().astype(np.uint64))
         faint_owners.append(np.repeat(rows[is_faint], 2))
@@ -137,7 +137,8 @@ def _blocks(rows: Ragged) -> list[Positions]:
     return blocks
 
 
-def _detail(planes: Floats) -> NDArray[np.float64]:
+def details(planes: Floats) -> NDArray[np.float64]:
+    """How much each thumbnail varies around its own mean, in grey levels."""
     import cv2
 
     size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)
