@@ -13,7 +13,9 @@ from mmlake.publish.dry_run import dry_run
 from mmlake.publish.version import publish_version
 from mmlake.recipes import Recipe
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, recheck
+from mmlake.summary import summarize
 from mmlake.tables import Slot
+from mmlake.version_report import gather, write_version_report
 from tests import crossed, make
 
 TARGETS = ("text", "image", "audio")
@@ -134,6 +136,30 @@ def test_what_went_for_a_film_names_it_and_the_difference_says_that_the_recipe_d
     assert diff.reasons() == {"added": {}, "removed": {"recipe": 6}, "changed": {}}
     story = item_provenance.story_of(lake, row["digest"])
     assert {one.cause for one in story.versions} == {None, f"carried:keyframe: {row['carrier']}"}
+
+
+def test_the_report_shows_both_sides_and_the_status_counts_what_is_carried(made, lake):
+    if not lake.versions.tags():
+        published(made[0], 'name = "once"\n')
+    data = gather(lake, "once-v001", planted={}, summary=summarize(lake))
+    shown = {(one.tier, one.modality, one.method): one.found for one in data.crossed}
+    assert shown == {
+        ("transcript", "text", "video"): 2,
+        ("keyframe", "image", "video"): 6,
+        ("sound", "audio", "video"): 4,
+    }
+    keyframe = next(one for one in data.crossed if one.tier == "keyframe")
+    assert keyframe.left.image and keyframe.right.image and " at " in keyframe.right.title
+    sound = next(one for one in data.crossed if one.tier == "sound" and one.relation == "inside")
+    assert sound.left.audio and sound.right.keyframes and sound.right_span_s is not None
+    html = write_version_report(lake, "once-v001").read_text()
+    assert "Across modalities" in html and "4 of 6 shown" in html
+    assert {one.modality: one.num_carried for one in summarize(lake).modalities} == {
+        "text": 2,
+        "image": 6,
+        "video": 0,
+        "audio": 4,
+    }
 
 
 def test_nothing_is_made_again_where_nothing_changed(lake):
