@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
+from mmlake.dedup.cross import component_prints
 from mmlake.dedup.cross_join import MET, MOST_CANDIDATES, joined, near_meetings
 from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import SAME
@@ -86,6 +87,39 @@ def near_hits(
             found.add(units.tolist(), held[:MOST_CANDIDATES].tolist(), edge)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(_table(found, digests, eval_digests, tier="near", methods=names))
+    return pa.concat_tables(parts)
+
+
+def component_hits(
+    components: pa.Table,
+    eval_fingerprints: pa.Table,
+    tiers: Sequence[Tier],
+    *,
+    settings: DedupSettings,
+    advance: Advance = silent,
+) -> pa.Table:
+    """CONTAMINATION without names of eval sets and samples, of units that carry what an eval set holds: a film with a
+    picture of it.
+
+    components: as of `cross_pairs`. eval_fingerprints: of the components' own modality, as tiers are. Of equal
+    components of a unit the first counts.
+    """
+    evals, parts = contracts.made(eval_fingerprints), [_rows({})]
+    for tier in tiers:
+        eval_digests, eval_prints = prints_of_tier(tier, evals)
+        carried, prints = component_prints(tier, components)
+        if not len(eval_digests) or not carried.num_rows:
+            continue
+        found, carriers = _Hits(), carried["digest"].to_pylist()
+        for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
+            firsts = {carriers[unit]: unit for unit in reversed(units.tolist())}
+            found.add(sorted(firsts.values()), held[:MOST_CANDIDATES].tolist(), edge)
+        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
+        hits = _table(found, carried["digest"].combine_chunks(), eval_digests, tier="near", methods=names)
+        said = carried.select(["component", "time_s"]).take(pa.array(found.unit, pa.int64()))
+        for name in said.column_names:
+            hits = hits.set_column(hits.column_names.index(name), name, said[name])
+        parts.append(hits)
     return pa.concat_tables(parts)
 
 

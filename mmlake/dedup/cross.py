@@ -25,7 +25,7 @@ from mmlake.dedup.cross_join import MET, Meeting, near_meetings
 from mmlake.dedup.image_alignment import LEAST_DETAIL
 from mmlake.dedup.image_matcher import details, thumbnails
 from mmlake.dedup.leaders import Edge
-from mmlake.dedup.prints import of_lists
+from mmlake.dedup.prints import PrintTable, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed
 from mmlake.dedup.tiers import Tier, fingerprint, prints_of, prints_of_tier
@@ -169,19 +169,24 @@ def cross_pairs(
     parts = [schemas.empty(CROSS_PAIRS)]
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
-        named = [signed(method, tier.plugin) for method in tier.methods]
-        mine = components.filter(pc.is_in(components["method"], value_set=pa.array(named, pa.string())))
-        if not len(digests) or not mine.num_rows:
+        held, held_prints = component_prints(tier, components)
+        if not len(digests) or not held.num_rows:
             continue
-        held, ids = _in_turn(mine)
-        made = prints_of(mine.set_column(mine.column_names.index("digest"), "digest", _ids(mine)), named, ids)
-        held_prints = {method: made[name] for method, name in zip(tier.methods, named, strict=True)}
         found = _Rows(held["digest"].to_pylist())
         met = near_meetings(tier, held_prints, prints, settings, enough=MOST_ROWS, advance=advance)
         for _, meetings in groupby(met, key=lambda meeting: int(meeting.units[0])):
             found.add(list(meetings))
         parts.append(_table(found, digests, held, tier, settings))
     return _best(pa.concat_tables(parts))
+
+
+def component_prints(tier: Tier, components: pa.Table) -> tuple[pa.Table, PrintTable]:
+    """(a row per component that the tier made something of, its prints). components: as of `cross_pairs`."""
+    named = [signed(method, tier.plugin) for method in tier.methods]
+    mine = components.filter(pc.is_in(components["method"], value_set=pa.array(named, pa.string())))
+    held, ids = _in_turn(mine)
+    made = prints_of(mine.set_column(mine.column_names.index("digest"), "digest", _ids(mine)), named, ids)
+    return held, {method: made[name] for method, name in zip(tier.methods, named, strict=True)}
 
 
 def _ids(components: pa.Table) -> pa.ChunkedArray:

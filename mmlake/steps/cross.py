@@ -69,7 +69,7 @@ def _names(rows: pa.Table) -> list[str]:
 
 def _pairs(job: Job) -> pa.Table:
     components = [
-        _carried(job, carrier, component) for carrier, component in carriers_of(job.lake, job.modality).items()
+        components_of(job, carrier, component) for carrier, component in carriers_of(job.lake, job.modality).items()
     ]
     return dedup.cross_pairs(
         _standing_alone(job),
@@ -80,7 +80,9 @@ def _pairs(job: Job) -> pa.Table:
     )
 
 
-def _carried(job: Job, carrier: str, component: str) -> pa.Table:
+def components_of(job: Job, carrier: str, component: str) -> pa.Table:
+    """COMPONENT_FINGERPRINTS that say something, of all shards of the modality `carrier`, with `carrier_modality`; each
+    key once."""
     columns = ["digest", "component", "component_digest", "time_s", "method", "hashes", "status"]
     rows = contracts.made(job.lake.tables.concat(COMPONENT_FINGERPRINTS.name, carrier, columns=columns))
     says = pc.greater(pc.list_value_length(rows["hashes"]), 0)
