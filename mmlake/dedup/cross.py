@@ -24,7 +24,7 @@ from mmlake.cross_schemas import ALIKE, COMPONENT_FINGERPRINTS, CROSS_PAIRS, KEY
 from mmlake.dedup.cross_join import MET, Meeting, near_meetings
 from mmlake.dedup.image_alignment import LEAST_DETAIL
 from mmlake.dedup.image_matcher import details, thumbnails
-from mmlake.dedup.leaders import Edge
+from mmlake.dedup.led import Edge
 from mmlake.dedup.prints import PrintTable, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed
