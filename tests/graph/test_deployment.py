@@ -83,7 +83,9 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    assert len(data["assetNodes"]) == 4 * 14 + 2 + 1 + 9  # alignments of audio and video alone
+    assert (
+        len(data["assetNodes"]) == 4 * 14 + 2 * 2 + 3 + 1 + 9
+    )  # of films and recordings: alignments, components; cross pairs of all but films
 
 
 @pytest.fixture(scope="module")
