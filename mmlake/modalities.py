@@ -7,11 +7,12 @@ row of theirs serves several modalities.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from mmlake.cross_schemas import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
 from mmlake.preprocess import (
     AUDIO_DECODER,
@@ -55,6 +56,11 @@ class Modality:
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
     tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
     survivors: tuple[Criterion, ...]  # dedup: which of several duplicates stays, what counts first first
+    # dedup across modalities: component that its items carry -> the modality whose tiers compare it
+    components: Mapping[str, str] | None = None
+    # the component of films, and of recordings, that is of this modality; None where they carry none
+    in_films: str | None = None
+    in_recordings: str | None = None
     encoder: str  # embed: its default row of ENCODERS; settings.embed may choose another
 
 
@@ -69,6 +75,8 @@ MODALITIES: dict[str, Modality] = {
             rules=TEXT_RULES,
             tiers=tiers_of("text"),
             survivors=criteria_of("text"),
+            in_films=TRANSCRIPT,
+            in_recordings=TRANSCRIPT,
             encoder="minilm-l6",
         ),
         Modality(
@@ -79,6 +87,7 @@ MODALITIES: dict[str, Modality] = {
             rules=IMAGE_RULES,
             tiers=tiers_of("image"),
             survivors=criteria_of("image"),
+            in_films=KEYFRAME,
             encoder="colour-gradient",
         ),
         Modality(
@@ -91,6 +100,7 @@ MODALITIES: dict[str, Modality] = {
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
             survivors=criteria_of("video"),
+            components={KEYFRAME: "image", SOUND: "audio", TRANSCRIPT: "text"},
             encoder="frame-motion",
         ),
         Modality(
@@ -103,6 +113,8 @@ MODALITIES: dict[str, Modality] = {
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),
             survivors=criteria_of("audio"),
+            components={TRANSCRIPT: "text"},
+            in_films=SOUND,
             encoder="mel-statistics",
         ),
     )

@@ -17,7 +17,7 @@ from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
-from mmlake.steps import CORPUS_STEPS, Made, is_current, row_steps, run_shards, run_step
+from mmlake.steps import Made, corpus_steps, is_current, row_steps, run_shards, run_step
 from mmlake.tables import Slot
 
 _LOG = logging.getLogger("mmlake.pipeline")
@@ -153,7 +153,7 @@ def stale_shards(lake: Lake, modality: str) -> list[str]:
 
 def stale_corpus(lake: Lake, modality: str) -> bool:
     """Whether a corpus table of the modality is missing or out of date."""
-    return not all(is_current(step, lake, modality) for step in CORPUS_STEPS.values())
+    return not all(is_current(step, lake, modality) for step in corpus_steps(lake.parts.modality(modality)))
 
 
 def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: Advance = silent) -> int:
@@ -163,7 +163,8 @@ def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: 
     of that step are made, and the first one's error is raised.
     """
     made = 0
-    for modality in modalities if modalities is not None else lake.parts.modalities:
+    asked = list(modalities if modalities is not None else lake.parts.modalities)
+    for modality in asked:
         shards = lake.registry.keys(modality)
         for step in row_steps(lake.parts.modality(modality)):
             failed: list[MmlakeError | OSError] = []
@@ -174,5 +175,7 @@ def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: 
                     failed.append(done)
             if failed:
                 raise failed[0]
-        made += sum(not run_step(step, lake, modality, advance=advance).reused for step in CORPUS_STEPS.values())
+    for modality in asked:  # behind all rows: pictures are compared with the keyframes of films
+        steps = corpus_steps(lake.parts.modality(modality))
+        made += sum(not run_step(step, lake, modality, advance=advance).reused for step in steps)
     return made

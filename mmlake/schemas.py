@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import track_schemas
+from mmlake import cross_schemas, track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
@@ -218,7 +218,7 @@ CLUSTERS = TableSchema(
 
 CONTAMINATION = TableSchema(
     name="contamination",
-    version=1,
+    version=2,
     key=("digest", "eval_set", "eval_digest"),
     arrow=pa.schema(
         [
@@ -235,6 +235,8 @@ CONTAMINATION = TableSchema(
                 for side in ("", "eval_")
                 for end in ("start", "end")
             ),
+            optional("component", pa.string(), "keyframe, sound or transcript of the unit; null where it is the unit"),
+            optional("time_s", pa.float64(), "of a keyframe, on the clock of the unit"),
         ]
     ),
 )
@@ -280,6 +282,8 @@ TABLES: dict[str, TableSchema] = {
         EMBEDDINGS,
         CLUSTERS,
         CONTAMINATION,
+        cross_schemas.COMPONENT_FINGERPRINTS,
+        cross_schemas.CROSS_PAIRS,
         SAMPLES,
     )  # fmt: skip
 }
@@ -371,5 +375,8 @@ def contamination_of(row: Mapping[str, Any]) -> str:
     """What a row of CONTAMINATION says, in words."""
     where = f" at {row['start_s']:.1f}-{row['end_s']:.1f} s" if row["start_s"] is not None else ""
     meets = {"same": "the same as", "inside": "inside", "holds": "a holder of", "overlaps": "in part"}[row["relation"]]
+    if row["component"] is not None:
+        time = f" at {row['time_s']:.1f} s" if row["time_s"] is not None else ""
+        meets = f"by its {row['component']}{time} {meets}"
     measured = f"{row['tier']}, {row['method']} {row['score']:.2f}"
     return f"{meets} {row['eval_key']} of {row['eval_set']}{where} ({measured})"

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
+from mmlake.cross_schemas import ALIKE
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
@@ -32,6 +34,7 @@ class ModalitySummary:
     num_rows: int  # whole items, and the spans of those that are cut
     statuses: dict[str, int]  # every status -> rows
     duplicates: dict[str, int]  # tier -> rows that another row stands for
+    num_carried: int  # units that lie alone and that a film or recording carries
     rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
     num_gaps: int = 0  # stretches of cut items that are no unit
     num_waiting: int = 0  # rows without a verdict yet: a run is going on, or was stopped
@@ -56,6 +59,7 @@ class Summary:
     def tables(self) -> list[Table]:
         """Rows and versions for a terminal."""
         is_waiting = any(row.num_waiting for row in self.modalities)
+        is_carried = any(row.num_carried for row in self.modalities)
         rows: list[list[Any]] = [
             [
                 row.modality,
@@ -66,6 +70,7 @@ class Summary:
                 *(row.statuses[name] for name in STATUSES),
                 *([row.num_waiting] if is_waiting else []),
                 *(row.duplicates[tier] for tier in TIERS),
+                *([row.num_carried] if is_carried else []),
             ]
             for row in self.modalities
         ]
@@ -78,6 +83,7 @@ class Summary:
             *STATUSES,
             *(["waiting"] if is_waiting else []),
             *(f"{tier} dup." for tier in TIERS),
+            *(["carried"] if is_carried else []),
         ]
         drawn = [table("Units", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
@@ -281,9 +287,18 @@ def _modality(lake: Lake, modality: str) -> ModalitySummary:
         num_gaps=counts.num_gaps,
         statuses={name: counts.by_status[name] for name in STATUSES},
         duplicates={tier: tiers[tier] for tier in TIERS},
+        num_carried=_num_carried(lake, modality),
         rules=dict(sorted(counts.by_rule.items())),
         num_waiting=counts.num_waiting,
     )
+
+
+def _num_carried(lake: Lake, modality: str) -> int:
+    if not lake.tables.has("cross_pairs", modality):
+        return 0
+    pairs = lake.tables.read(Slot("cross_pairs", modality), columns=["digest", "relation"])
+    alike = pc.is_in(pairs["relation"], value_set=pa.array(ALIKE))
+    return len(pc.unique(pairs["digest"].filter(alike)))
 
 
 def _by_modality(values: dict[str, float | None]) -> str:

@@ -28,6 +28,7 @@ from mmlake.report import (
     RuleCount,
     TierCount,
 )
+from mmlake.report_crossed import crossed_of
 from mmlake.report_duplicates import clusters_of, pairs_of
 from mmlake.report_examples import Examples, spread
 from mmlake.summary import ModalitySummary, Summary, summarize
@@ -113,6 +114,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     data.tiers = [_tier(one, tier, planted, recall) for one in summary.modalities for tier in one.duplicates]
     data.clusters = [one for name in lake.parts.modalities for one in clusters_of(lake, examples, name, rows)]
     data.pairs = [one for name in lake.parts.modalities for one in pairs_of(lake, examples, name, rows)]
+    data.crossed = [one for name in lake.parts.modalities for one in crossed_of(lake, examples, name, rows)]
     data.samples = [
         examples.example(row)
         for modality in lake.parts.modalities

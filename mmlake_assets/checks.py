@@ -22,7 +22,7 @@ from mmlake.publish import (
     recheck_shards,
     version_names,
 )
-from mmlake.steps import CORPUS_STEPS, Step, recheck, row_steps
+from mmlake.steps import Step, corpus_steps, recheck, row_steps
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
 
@@ -163,7 +163,7 @@ def checks(parts: Parts, bounds: quality.CheckSettings) -> list[dg.AssetChecksDe
         *(
             contract_check(step, modality)
             for modality in MODALITIES
-            for step in (*row_steps(MODALITIES[modality]), *CORPUS_STEPS.values())
+            for step in (*row_steps(MODALITIES[modality]), *corpus_steps(MODALITIES[modality]))
         ),
         *(rule_checks(parts.modality(modality), bounds) for modality in MODALITIES),
         samples_contract,

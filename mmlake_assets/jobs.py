@@ -4,7 +4,7 @@ in one process."""
 import dagster as dg
 
 from mmlake.modalities import MODALITIES
-from mmlake.steps import CORPUS_STEPS, row_steps
+from mmlake.steps import corpus_steps, row_steps
 
 
 def _selection(modality: str, names: list[str]) -> dg.AssetSelection:
@@ -22,7 +22,7 @@ ROW_JOBS = {
 CORPUS_JOBS = {
     modality: dg.define_asset_job(
         f"{modality}_corpus",
-        _selection(modality, list(CORPUS_STEPS)),
+        _selection(modality, [step.name for step in corpus_steps(MODALITIES[modality])]),
         description=f"Duplicate pairs and clusters of all {modality} shards.",
     )
     for modality in MODALITIES

@@ -97,13 +97,15 @@ def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
         "table_bytes": made.stamp.size_bytes,
         "reused": made.reused,
     }
-    column = {"pairs": "score", "contamination": "score", "clusters": "cluster_size"}[step.schema.name]
+    column = "cluster_size" if step.schema.name == "clusters" else "score"
     values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
     if values:
         metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
-    if step.schema.name == "pairs":  # same and inside make something go; the others are evidence
+    if step.schema.name in ("pairs", "cross_pairs"):  # same and inside make something go; the others are evidence
         relations = lake.tables.read(made.slot, columns=["relation"]).column("relation")
         metadata |= {row["values"].as_py(): row["counts"].as_py() for row in pc.value_counts(relations)}
+    if step.schema.name == "cross_pairs":
+        metadata |= {name: count for name, count in made.stamp.counts.items() if name != "accounted"}
     if step.schema.name == "clusters":
         metadata["duplicates"] = sum(
             1

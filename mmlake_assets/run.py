@@ -28,7 +28,7 @@ from mmlake.publish import (
 )
 from mmlake.registry import Listing
 from mmlake.remote import open_files
-from mmlake.steps import CORPUS_STEPS, row_steps
+from mmlake.steps import corpus_steps, row_steps
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import EXIT_CODE
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, range_tags, ranges
@@ -91,8 +91,9 @@ def run_lake(
                         "mmlake/modality": modality,
                     },
                 )
+        for modality in MODALITIES:  # behind all rows: pictures are compared with the keyframes of films
             if not ran.listing.failures and stale_corpus(opened, modality):
-                phase(f"{modality}: duplicates", len(CORPUS_STEPS))
+                phase(f"{modality}: duplicates", len(corpus_steps(MODALITIES[modality])))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
         _refuse_failures(ran.listing)
         _update_all(opened, runner, phase)

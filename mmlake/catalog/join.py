@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.catalog.source_fields import metadata_column
 from mmlake.contracts import made
+from mmlake.cross_schemas import ALIKE
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import ADMITTED, STATUSES
@@ -61,6 +62,7 @@ CATALOG_SCHEMA = pa.schema(
         pa.field("keyframe_digests", _STRINGS),
         pa.field("contaminated", pa.bool_()),
         pa.field("eval_sets", _STRINGS),
+        pa.field("carried_by", _STRINGS),
     ]
 )
 
@@ -85,6 +87,7 @@ def rows(
     modality: str,
     measures: pa.Table | None = None,
     contamination: pa.Table | None = None,
+    cross_pairs: pa.Table | None = None,
     measure_columns: Iterable[str] = (),
     source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
@@ -95,7 +98,8 @@ def rows(
     tracks: those of units (`preprocess.unit_tracks`); a span has what its item has of sources and fields.
     measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
     several partitions measured has the smallest number.
-    contamination: digest and eval_set; None: nothing is contaminated.
+    contamination: digest and eval_set; None: nothing is contaminated. cross_pairs: digest, component, carrier and
+    relation; None: nothing is carried.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
@@ -119,6 +123,7 @@ def rows(
     columns |= _judged(item, track, verdict, digests)
     columns |= _clustered(cluster, digests, columns["status"])
     columns |= _pictures(track, digests, modality) | _contaminated(contamination, digests)
+    columns["carried_by"] = _carried_by(cross_pairs, digests)
     table = pa.table(
         {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
         schema=CATALOG_SCHEMA,
@@ -297,6 +302,15 @@ def _contaminated(contamination: pa.Table | None, digests: pa.Array) -> dict[str
         sets.setdefault(row["digest"], set()).add(row["eval_set"])
     found = [sorted(sets.get(digest, ())) for digest in digests.to_pylist()]
     return {"contaminated": pa.array([bool(one) for one in found]), "eval_sets": pa.array(found, _STRINGS)}
+
+
+def _carried_by(cross_pairs: pa.Table | None, digests: pa.Array) -> pa.Array:
+    """`component:digest` of the units that carry each unit and say all that it says, sorted."""
+    found: dict[str, list[str]] = {}
+    for row in [] if cross_pairs is None else cross_pairs.to_pylist():
+        if row["relation"] in ALIKE:
+            found.setdefault(row["digest"], []).append(f"{row['component']}:{row['carrier']}")
+    return pa.array([sorted(found.get(digest, ())) for digest in digests.to_pylist()], _STRINGS)
 
 
 def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) -> dict[str, pa.Array]:

@@ -26,9 +26,11 @@ _ORDER = (
     "fingerprints",
     "near_duplicates",
     "embeddings",
+    "component_fingerprints",
     "semantic_duplicates",
     "duplicate_clusters",
     "contamination",
+    "cross_pairs",
 )
 _PLACES = 10  # decimals of a dollar figure: a millionth of a cent
 

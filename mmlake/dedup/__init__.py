@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mmlake.dedup.clusters import cluster
-from mmlake.dedup.contamination import exact_hits, near_hits, semantic_hits
+from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
+from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
 from mmlake.dedup.estimates import recall_of, recall_words
 from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
@@ -31,7 +32,12 @@ __all__ = [
     "Positions",
     "Tier",
     "cluster",
+    "component_fingerprints",
+    "component_hits",
+    "components_of",
     "criteria_of",
+    "cross_counts",
+    "cross_pairs",
     "exact_hits",
     "fingerprint",
     "key_recall",

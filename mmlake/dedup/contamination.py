@@ -1,8 +1,8 @@
 """Which units of the corpus are in an eval set: the same tiers as between duplicates, across two tables.
 
 Enters: prints or vectors of the corpus and of an eval set. Leaves: for each unit of the corpus the eval units that it
-is the same as, lies inside, holds or overlaps. Candidates are eval units alone, so units of the corpus are never
-compared with each other: distinct prints cost at most `MOST_CANDIDATES` comparisons each, and equal ones cost it once.
+is the same as, lies inside, holds or overlaps. Candidates are eval units alone (`cross_join`), so units of the corpus
+are never compared with each other.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
+from mmlake.dedup.cross import component_prints
+from mmlake.dedup.cross_join import MET, MOST_CANDIDATES, joined, near_meetings
 from mmlake.dedup.led import Edge
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
-from mmlake.dedup.postings import Postings
-from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.matching import SAME
+from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic_tier import bounds_of, vectors_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of, prints_of_tier
@@ -28,10 +28,8 @@ from mmlake.dedup.witness import template_veto
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 
-MOST_CANDIDATES = 64  # eval units that one unit of the corpus is compared with, in each tier
 _ROWS = 2_048  # of a product
 _SLACK = 1e-4  # products of float32 err by 1e-6; what lies this far below the bound is checked in float64
-_RELATIONS = {SAME: "same", INSIDE: "inside", HOLDS: "holds", OVERLAPS: "overlaps"}  # of the unit to the eval unit
 _SPANS = ("start_s", "end_s", "eval_start_s", "eval_end_s")
 
 
@@ -84,10 +82,44 @@ def near_hits(
         eval_digests, eval_prints = prints_of_tier(tier, evals)
         if not len(digests) or not len(eval_digests):
             continue
-        table = {method: joined(eval_prints[method], prints[method]) for method in prints}
-        found = _near(tier, table, len(eval_digests), settings, advance)
+        found = _Hits()
+        for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
+            found.add(units.tolist(), held[:MOST_CANDIDATES].tolist(), edge)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(_table(found, digests, eval_digests, tier="near", methods=names))
+    return pa.concat_tables(parts)
+
+
+def component_hits(
+    components: pa.Table,
+    eval_fingerprints: pa.Table,
+    tiers: Sequence[Tier],
+    *,
+    settings: DedupSettings,
+    advance: Advance = silent,
+) -> pa.Table:
+    """CONTAMINATION without names of eval sets and samples, of units that carry what an eval set holds: a film with a
+    picture of it.
+
+    components: as of `cross_pairs`. eval_fingerprints: of the components' own modality, as tiers are. Of equal
+    components of a unit the first counts.
+    """
+    evals, parts = contracts.made(eval_fingerprints), [_rows({})]
+    for tier in tiers:
+        eval_digests, eval_prints = prints_of_tier(tier, evals)
+        carried, prints = component_prints(tier, components)
+        if not len(eval_digests) or not carried.num_rows:
+            continue
+        found, carriers = _Hits(), carried["digest"].to_pylist()
+        for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
+            firsts = {carriers[unit]: unit for unit in reversed(units.tolist())}
+            found.add(sorted(firsts.values()), held[:MOST_CANDIDATES].tolist(), edge)
+        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
+        hits = _table(found, carried["digest"].combine_chunks(), eval_digests, tier="near", methods=names)
+        said = carried.select(["component", "time_s"]).take(pa.array(found.unit, pa.int64()))
+        for name in said.column_names:
+            hits = hits.set_column(hits.column_names.index(name), name, said[name])
+        parts.append(hits)
     return pa.concat_tables(parts)
 
 
@@ -121,73 +153,6 @@ def semantic_hits(
         found = _semantic(vectors, eval_vectors, bound, veto, advance)
         parts.append(_table(found, digests, eval_digests, tier="semantic", methods=[f"cosine:{encoder}"]))
     return pa.concat_tables(parts)
-
-
-def joined(first: Ragged, second: Ragged) -> Ragged:
-    """The rows of the first, then those of the second."""
-    offsets = np.concatenate((first.offsets, second.offsets[1:] - second.offsets[0] + first.offsets[-1]))
-    values = (first.values[: first.offsets[-1]], second.values[second.offsets[0] : second.offsets[-1]])
-    return Ragged(np.concatenate(values), offsets.astype(np.int64, copy=False))
-
-
-def _near(tier: Tier, table: PrintTable, num_evals: int, settings: DedupSettings, advance: Advance) -> _Hits:
-    """Positions of eval units come first in the table."""
-    groups = [(rows[rows < num_evals], rows[rows >= num_evals]) for rows in _groups(digests_of(table))]
-    members = {int(evals[0]): evals[:MOST_CANDIDATES] for evals, _ in groups if len(evals)}
-    matcher = tier.made_matcher(table, settings)
-    search = _Search(matcher, table[tier.contained_by] if tier.contained_by else matcher.keys, sorted(members))
-    found = _Hits()
-    for evals, units in groups:
-        if not len(units):
-            continue
-        others = search.candidates(int(units[0]), equal=evals[:1])
-        compared = matcher.compare(int(units[0]), others)
-        for at in np.flatnonzero(compared.relation != NONE).tolist():
-            found.add((units - num_evals).tolist(), members[int(others[at])].tolist(), _edge(compared, at))
-        advance(len(units))
-    return found
-
-
-def _edge(found: Found, at: int) -> Edge:
-    spans = None if found.spans_s is None else tuple(float(value) for value in found.spans_s[at])
-    if spans is not None and any(value != value for value in spans):
-        spans = None
-    return Edge(int(found.relation[at]), float(found.score[at]), int(found.method[at]), spans)
-
-
-class _Search:
-    """The eval units that a unit of the corpus is compared with."""
-
-    def __init__(self, matcher: Matcher, keys: Ragged, evals: Sequence[int]) -> None:
-        self._neighbours, self._min_shared = matcher.neighbours, matcher.min_shared
-        self._lengths, self._postings, self._evals = keys.lengths, Postings(keys), frozenset(evals)
-        for one in evals:
-            self._postings.add(one)
-
-    def candidates(self, one: int, *, equal: Positions) -> Positions:
-        """At most `MOST_CANDIDATES` eval units that share keys with the unit: the one with equal prints first, then
-        those that hold, or lie in, most of it."""
-        found, shared = self._postings.sharing(one)
-        usable = shared >= self._min_shared
-        found, shared = found[usable], shared[usable]
-        smaller = np.maximum(1, np.minimum(self._lengths[one], self._lengths[found]))
-        best = [*equal.tolist(), *self._near(one), *found[np.lexsort((found, -shared / smaller))].tolist()]
-        return np.array(list(dict.fromkeys(best))[:MOST_CANDIDATES], np.int64)
-
-    def _near(self, one: int) -> list[int]:
-        if self._neighbours is None:
-            return []
-        return [at for at in self._neighbours[one].astype(np.int64).tolist() if at in self._evals]
-
-
-def _groups(equal: NDArray[np.uint64]) -> list[Positions]:
-    """Positions with equal prints together, in order of the first of them; what says nothing is in none."""
-    says = np.flatnonzero(equal.any(axis=1))
-    if not len(says):
-        return []
-    rows = says[np.lexsort((says, equal[says, 1], equal[says, 0]))]
-    begins = np.flatnonzero((equal[rows[1:]] != equal[rows[:-1]]).any(axis=1)) + 1
-    return sorted(np.split(rows, begins), key=lambda group: int(group[0]))
 
 
 def _semantic(vectors: Vectors, evals: Vectors, bound: float, apart: Apart, advance: Advance) -> _Hits:
@@ -230,7 +195,7 @@ def _table(found: _Hits, digests: pa.Array, evals: pa.Array, *, tier: str, metho
         "eval_digest": evals.take(pa.array(found.eval_unit, pa.int64())),
         "tier": [tier] * num,
         "method": [methods[edge.method] for edge in found.edge],
-        "relation": [_RELATIONS[edge.relation] for edge in found.edge],
+        "relation": [MET[edge.relation] for edge in found.edge],
         "score": [round(edge.score, 6) for edge in found.edge],
     }
     return _rows(columns | spans)

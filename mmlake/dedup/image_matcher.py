@@ -96,7 +96,7 @@ def hashes(prints: PrintTable) -> Ragged:
     rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)] * len(luma)
     for at in _blocks(luma):
         planes = thumbnails(luma.values[luma.offsets[at][:, None] + np.arange(luma.lengths[at[0]])])
-        is_faint = _detail(planes) < image_alignment.LEAST_DETAIL
+        is_faint = details(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
         faint = (levels + np.array([[0], [64]])).T.astype(np.uint64)
         for row, found in zip(at[is_faint].tolist(), faint, strict=True):
@@ -138,7 +138,8 @@ def _blocks(rows: Ragged) -> list[Positions]:
     return blocks
 
 
-def _detail(planes: Floats) -> NDArray[np.float64]:
+def details(planes: Floats) -> NDArray[np.float64]:
+    """How much each thumbnail varies around its own mean, in grey levels."""
     import cv2
 
     size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)

@@ -67,6 +67,7 @@ _ROW_TABLES: dict[str, list[str]] = {
 }
 _OF_ITEMS = ("blobs", "tracks", "alignments")  # the tables before `units`
 CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination")
+CROSS_TABLE = "cross_pairs"  # of a modality, that names units of other modalities too
 
 
 class AmbiguousDigest(SettingsError):
@@ -203,7 +204,18 @@ def corpus_rows(tables: Tables, found: Found) -> list[Record]:
             for key in keys[1:]:
                 mask = pc.or_(mask, pc.equal(part.column(key), found.unit))
             records.append(_record(tables, slot, part.filter(mask)))
+    for modality in _modalities(tables, CROSS_TABLE):
+        slot = Slot(CROSS_TABLE, modality, ALL)
+        if tables.stamp(slot) is not None:
+            records.append(_record(tables, slot, _cross_rows(tables.read(slot), found)))
     return [record for record in records if record.rows]
+
+
+def _cross_rows(table: pa.Table, found: Found) -> pa.Table:
+    """The rows of the unit on either side; of a keyframe, which is no unit, those about itself."""
+    if found.kind == "keyframe":
+        return table.filter(pc.equal(table.column("component_digest"), found.digest))
+    return table.filter(pc.or_(*(pc.equal(table.column(name), found.unit) for name in ("digest", "carrier"))))
 
 
 def _record(tables: Tables, slot: Slot, rows: pa.Table) -> Record:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from mmlake import schemas
+from mmlake.cross_schemas import cross_said
 from mmlake.errors import SettingsError
-from mmlake.provenance.evidence import CORPUS_TABLES, Found, Record, corpus_rows, rows_of
+from mmlake.provenance.evidence import CORPUS_TABLES, CROSS_TABLE, Found, Record, corpus_rows, rows_of
 from mmlake.provenance.spans import units_of
 from mmlake.provenance.story import Membership, Occurrence, Step, Story
 from mmlake.records import ADMITTED, Digest
@@ -24,6 +25,7 @@ Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[st
 
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
+_MAX_CROSSED = 8  # duplicates across modalities that are said in words
 _RESULTS = ("alignments", "measures", "fingerprints", "embeddings")
 
 
@@ -80,7 +82,7 @@ def _story_of(
         status=status,
         conclusion=_conclusion(found, status, left_out, memberships, len(items), units),
         occurrences=tuple(_occurrence(record, row) for record in found.records for row in record.rows),
-        steps=tuple(_step(record, run_events) for record in records),
+        steps=tuple(_step(record, run_events, found.unit) for record in records),
         findings=tuple(verdict["findings"]) if verdict else (),
         measures={row["measure"]: row["value"] for row in by_table.get("measures", [])},
         survivor=cluster["survivor"] if cluster else None,
@@ -194,14 +196,14 @@ def _conclusion(
     return f"{status.capitalize()}; landed {times}; nothing keeps it out of a version."
 
 
-def _step(record: Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
+def _step(record: Record, run_events: Mapping[str, Mapping[str, Any]], unit: Digest) -> Step:
     slot, stamp = record.slot, record.stamp
     run = run_events.get(stamp.run_id)
     return Step(
         table=slot.table,
         modality=slot.modality,
         shard=slot.shard,
-        said=_said(slot.table, record.rows),
+        said=_crossed(record, unit) if slot.table == CROSS_TABLE else _said(slot.table, record.rows),
         details=_details(slot.table, record.rows),
         data_version=stamp.data_version,
         code_version=stamp.code_version,
@@ -211,6 +213,13 @@ def _step(record: Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
         written_at=stamp.written_at,
         run=dict(run) if run is not None else None,
     )
+
+
+def _crossed(record: Record, unit: Digest) -> str:
+    """What the table says of the unit, the closest first."""
+    rows = sorted(record.rows, key=lambda row: (row["component"], row["time_s"] or 0.0, -row["score"]))
+    said = [cross_said(row, modality=record.slot.modality, digest=unit) for row in rows[:_MAX_CROSSED]]
+    return "; ".join(said) + (f"; and {len(rows) - _MAX_CROSSED} more" if len(rows) > _MAX_CROSSED else "")
 
 
 def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -22,11 +22,11 @@ from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "4"
+CODE_VERSION = "5"
 NAME = "catalog"
 FORMER = Slot(NAME, "all")  # the one stamp of earlier releases, over all modalities
 _ROW_TABLES = ("items", "verdicts", "embeddings")
-_CORPUS_TABLES = ("duplicate_clusters", "contamination")
+_CORPUS_TABLES = ("duplicate_clusters", "contamination", "cross_pairs")
 _FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
 _LOG = logging.getLogger(__name__)
 
@@ -165,10 +165,18 @@ def _rows(lake: Lake, modality: str, struct: pa.StructType | None, only: Collect
         modality=modality,
         measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
         contamination=lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"]),
+        cross_pairs=_cross_pairs(lake, modality),
         measure_columns=measure_columns(lake.parts.modality(modality)),
         source_fields=struct,
     )
     return rows.filter(pc.is_in(rows["digest"], value_set=pa.array(sorted(only), pa.string()))) if only else rows
+
+
+def _cross_pairs(lake: Lake, modality: str) -> pa.Table | None:
+    slot = Slot("cross_pairs", modality)
+    if lake.tables.stamp(slot) is None:  # nothing carries films
+        return None
+    return lake.tables.read(slot, columns=["digest", "component", "carrier", "relation"])
 
 
 def _held(lake: Lake, modality: str) -> set[str]:

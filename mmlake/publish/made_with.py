@@ -13,7 +13,7 @@ from mmlake.tables import Slot
 _SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "decontaminate", "embed")
 _TABLES = (
     "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings", "near_duplicates",
-    "semantic_duplicates", "duplicate_clusters", "contamination",
+    "semantic_duplicates", "duplicate_clusters", "contamination", "component_fingerprints", "cross_pairs",
 )  # fmt: skip
 _APPROXIMATE = ("near_duplicates", "semantic_duplicates")
 

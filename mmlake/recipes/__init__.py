@@ -11,10 +11,11 @@ from mmlake.recipes.files import RECIPES, check_branch, find_recipe, recipes_of
 from mmlake.recipes.groups import groups_of
 from mmlake.recipes.mixture import Mixture
 from mmlake.recipes.quotas import Quota
-from mmlake.recipes.recipe import Recipe
+from mmlake.recipes.recipe import CARRIED_BY, Recipe
 from mmlake.recipes.sql import Condition, near
 
 __all__ = [
+    "CARRIED_BY",
     "RECIPES",
     "Condition",
     "Mixture",

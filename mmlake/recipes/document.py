@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mmlake.cross_schemas import COMPONENTS
 from mmlake.errors import SettingsError
 from mmlake.recipes.clauses import SIZES
 from mmlake.recipes.licences import normal_licence
@@ -27,6 +28,7 @@ _LISTS = {
     "languages": ("a list of codes of languages", None),
     "statuses": ("a list of statuses", STATUSES[:-1]),
     "drop_tiers": ("a list of tiers", ("exact", "near", "semantic")),
+    "drop_carried": ("a list of components", COMPONENTS),
     "roles": ("a list of roles", ROLES),
     "required_roles": ("a list of roles", ROLES),
 }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mmlake.cross_schemas import COMPONENTS
 from mmlake.errors import SettingsError
 from mmlake.recipes.clauses import CONTAMINATED, EVAL_SETS, LeadClauses, causes
 from mmlake.recipes.licences import Policy
@@ -24,6 +25,7 @@ from mmlake.recipes.sql import Condition, canonical
 from mmlake.records import ADMITTED, ROLES, STATUSES, canonical_json, digest_of
 
 TIERS = ("exact", "near", "semantic")
+CARRIED_BY = "carried_by"  # column: the films and recordings that carry the unit, and as what
 # what recipes have had from the beginning: these always stand in the canonical form, the others where they are set
 _ALWAYS = frozenset(
     ("name", "description", "statuses", "drop_tiers", "allow_licences", "deny_licences", "roles", "required_roles")
@@ -51,6 +53,8 @@ class Recipe:
     # item statuses that enter; unreadable may never be among them
     drop_tiers: tuple[str, ...] = TIERS
     # duplicates tied to their survivor by these tiers stay out. exact: of samples with the same leading parts one stays
+    drop_carried: tuple[str, ...] = ()
+    # pictures, recordings and texts that are this component of a film or recording of the version stay out
     allow_licences: tuple[str, ...] = ()
     # SPDX ids and expressions; empty admits every licence that is not denied
     deny_licences: tuple[str, ...] = ()
@@ -78,6 +82,7 @@ class Recipe:
         for name, known in (
             ("statuses", STATUSES[:-1]),
             ("drop_tiers", TIERS),
+            ("drop_carried", COMPONENTS),
             ("roles", ROLES),
             ("required_roles", ROLES),
         ):
@@ -111,7 +116,7 @@ class Recipe:
         """Sections of the settings that verdicts and duplicates depend on, where the recipe reads them."""
         # what aligning finds of a transcript is judged as well
         judged = ("align", "quality") if self.judges else ()
-        return judged + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ())
+        return judged + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) or self.drop_carried else ())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,6 +124,7 @@ class Recipe:
         found = set(self.condition.columns) if self.condition is not None else set()
         found |= {column for column, _, _ in self.size}
         found |= {EVAL_SETS} if CONTAMINATED in found else set()  # the cause names the set
+        found |= {CARRIED_BY} if self.drop_carried else set()
         return tuple(sorted(found | ({"metadata"} if self.languages else set())))
 
     @cached_property

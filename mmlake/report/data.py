@@ -143,6 +143,7 @@ class PairExample:
     right: Example
     left_span_s: tuple[float, float] | None = None  # the common part; None where whole meets whole
     right_span_s: tuple[float, float] | None = None
+    found: int | None = None  # pairs of this kind, where not all are given
 
 
 @dataclass(kw_only=True, slots=True)
@@ -186,6 +187,8 @@ class ReportData:
     tiers: list[TierCount] = field(default_factory=list)
     clusters: list[DuplicateCluster] = field(default_factory=list)
     pairs: list[PairExample] = field(default_factory=list)  # next to the bounds
+    # across modalities: tier is the component, method the modality of what carries it, modality that of what lies alone
+    crossed: list[PairExample] = field(default_factory=list)
     samples_in_version: int | None = None
     samples: list[Example] = field(default_factory=list)  # admitted items, to inspect and listen to
     maps: list[EmbeddingMap] = field(default_factory=list)

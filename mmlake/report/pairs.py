@@ -33,7 +33,14 @@ def pair_groups(
         if pair.left.text and pair.right.text:
             left["marked"], right["marked"] = marked(pair.left.text, pair.right.text)
         waiting += [(pair.left, left), (pair.right, right)]
-        shown = {"left": left, "right": right, "score": pair.score, "bound": pair.bound, "relation": pair.relation}
+        shown = {
+            "left": left,
+            "right": right,
+            "score": pair.score,
+            "bound": pair.bound,
+            "relation": pair.relation,
+            "found": pair.found,
+        }
         spans = {"left_span_s": pair.left_span_s, "right_span_s": pair.right_span_s}
         sides = groups.setdefault((pair.tier, pair.modality, pair.method), {"above": [], "below": []})
         sides["above" if pair.is_above else "below"].append(shown | spans)

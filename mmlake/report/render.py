@@ -35,7 +35,7 @@ from mmlake.report.pairs import pair_groups
 from mmlake.store import write_atomically
 
 # of the media budget; what one part leaves over goes to the next
-_SHARES = {"maps": 0.08, "rules": 0.24, "clusters": 0.26, "pairs": 0.2, "samples": 0.22}
+_SHARES = {"maps": 0.08, "rules": 0.24, "clusters": 0.24, "pairs": 0.18, "crossed": 0.08, "samples": 0.18}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
 _MAX_LEGEND = 12  # clusters named next to a map; the histogram shows them all
@@ -87,6 +87,7 @@ def render_report(
         "rules": view.part("rules", lambda: [view.rule(each) for each in _ranked(data.rules)]),
         "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
         "pairs": view.part("pairs", lambda: pair_groups(data.pairs, example=view.still, players=view.players)),
+        "crossed": view.part("crossed", lambda: pair_groups(data.crossed, example=view.still, players=view.players)),
         "samples": view.part("samples", lambda: view.samples(data.samples)),
     }
     css, script = Markup(_template("report.css")), Markup(_template("report.js"))
@@ -237,6 +238,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
         ("bounds", "Pairs at the bounds", parts["pairs"]),
+        ("crossed", "Across modalities", parts["crossed"]),
         ("samples", "Examples of the data", parts["samples"]),
         ("diversity", "Diversity", parts["maps"]),
         ("evaluation", "Evaluation", data.probe_scores or data.decision),

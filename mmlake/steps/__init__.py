@@ -7,7 +7,7 @@ Steps over the whole lake and over versions are in `mmlake/publish`.
 
 from __future__ import annotations
 
-from mmlake.steps.corpus import CORPUS_STEPS
+from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
@@ -20,6 +20,7 @@ __all__ = [
     "SAMPLES_STEP",
     "Made",
     "Step",
+    "corpus_steps",
     "each_modality",
     "input_slot",
     "is_current",

@@ -6,9 +6,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, preprocess, schemas
+from mmlake.cross_schemas import COMPONENT_FINGERPRINTS
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
 from mmlake.steps import standing
+from mmlake.steps.cross import components_of
 from mmlake.steps.eval_sets import EvalUnits, eval_revision, eval_units, prints_and_vectors
 from mmlake.steps.step import Job, Step
 
@@ -16,28 +18,60 @@ _TIERS = pa.array(["exact", "near", "semantic"])  # cheapest first: of one pair 
 
 
 def _contamination(job: Job) -> pa.Table:
-    sets = job.lake.settings.decontaminate.of(job.modality)
-    held = {one.name: eval_units(job.lake, one, job.modality) for one in sets}
-    held = {name: units for name, units in held.items() if units.names.num_rows}
+    found = [_of_units(job), *(_of_components(job, *pair) for pair in _components(job.lake, job.modality).items())]
+    return schemas.conform(schemas.CONTAMINATION, pa.concat_tables([schemas.empty(schemas.CONTAMINATION), *found]))
+
+
+def _components(lake: Lake, modality: str) -> dict[str, str]:
+    """Component that units carry -> its own modality."""
+    return dict(lake.parts.modality(modality).components or {})
+
+
+def _held(job: Job, modality: str) -> dict[str, EvalUnits]:
+    """Name of each eval set -> its units of the modality, where it has some."""
+    sets = job.lake.settings.decontaminate.of(modality)
+    held = {one.name: eval_units(job.lake, one, modality) for one in sets}
+    return {name: units for name, units in held.items() if units.names.num_rows}
+
+
+def _of_units(job: Job) -> pa.Table:
+    """What the units themselves are in."""
+    held = _held(job, job.modality)
     if not held:
         return schemas.empty(schemas.CONTAMINATION)
     digests = _compared(job)
     fingerprints, embeddings = prints_and_vectors(job.lake, job.modality, digests)
     found = []
     for name, units in held.items():
-        hits = _best(
-            pa.concat_tables(
-                [
-                    dedup.exact_hits(digests.combine_chunks(), units.names["digest"].combine_chunks()),
-                    _near(job, fingerprints, units),
-                    _semantic(job, fingerprints, embeddings, units),
-                ]
-            )
-        )
-        at = pc.index_in(hits["eval_digest"], value_set=units.names["digest"].combine_chunks())
-        hits = hits.append_column("eval_key", units.names["eval_key"].take(at))
-        found.append(hits.append_column("eval_set", pa.array([name] * hits.num_rows, pa.string())))
-    return schemas.conform(schemas.CONTAMINATION, pa.concat_tables(found))
+        hits = [
+            dedup.exact_hits(digests.combine_chunks(), units.names["digest"].combine_chunks()),
+            _near(job, fingerprints, units),
+            _semantic(job, fingerprints, embeddings, units),
+        ]
+        found.append(_named(_best(pa.concat_tables(hits)), name, units))
+    return pa.concat_tables(found)
+
+
+def _of_components(job: Job, component: str, modality: str) -> pa.Table:
+    """What they carry of another modality: a film with a keyframe that is an eval picture."""
+    held = _held(job, modality)
+    if not held:
+        return schemas.empty(schemas.CONTAMINATION)
+    components = components_of(job, job.modality, component)
+    tiers, settings = job.lake.parts.modality(modality).tiers, job.lake.settings.dedup
+    found = []
+    for name, units in held.items():
+        hits = dedup.component_hits(components, units.fingerprints, tiers, settings=settings, advance=job.advance)
+        found.append(_named(_best(hits), name, units))
+    return pa.concat_tables(found)
+
+
+def _named(hits: pa.Table, name: str, units: EvalUnits) -> pa.Table:
+    """CONTAMINATION by this eval set."""
+    at = pc.index_in(hits["eval_digest"], value_set=units.names["digest"].combine_chunks())
+    hits = hits.append_column("eval_key", units.names["eval_key"].take(at))
+    hits = hits.append_column("eval_set", pa.array([name] * hits.num_rows, pa.string()))
+    return hits.select(schemas.CONTAMINATION.arrow.names).cast(schemas.CONTAMINATION.arrow)
 
 
 def _near(job: Job, fingerprints: pa.Table, units: EvalUnits) -> pa.Table:
@@ -79,20 +113,25 @@ def _check(job: Job, table: pa.Table) -> int:
 
 
 def eval_sets_of(lake: Lake, modality: str, shard: str) -> dict[str, str]:
-    """What the stamp says of the eval sets: decontaminate/<name> -> revision."""
-    sets = lake.settings.decontaminate.of(modality)
-    return {f"decontaminate/{one.name}": eval_revision(lake, one, modality) for one in sets}
+    """What the stamp says of the eval sets: decontaminate/<name> -> revision; of what units carry,
+    decontaminate/<name>/<modality>."""
+    sets = lake.settings.decontaminate
+    found = {f"decontaminate/{one.name}": eval_revision(lake, one, modality) for one in sets.of(modality)}
+    for other in _components(lake, modality).values():
+        found |= {f"decontaminate/{one.name}/{other}": eval_revision(lake, one, other) for one in sets.of(other)}
+    return found
 
 
 CONTAMINATION_STEP = Step(
     name="contamination",
     stage="dedup",
     schema=schemas.CONTAMINATION,
-    code_version="1",
+    code_version="2",
     over_shards=True,
     make=_contamination,
     check=_check,
-    inputs=("fingerprints", "embeddings", "units"),
+    inputs=("fingerprints", "embeddings", "units", COMPONENT_FINGERPRINTS.name),
+    input_columns={COMPONENT_FINGERPRINTS.name: "components"},
     settings=("decontaminate", "dedup"),
     parts=eval_sets_of,
     kinds=("numpy",),

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from mmlake import __version__, contracts, dedup, schemas
 from mmlake.lake import Lake
+from mmlake.modalities import Modality
 from mmlake.records import canonical_json, digest_of
 from mmlake.steps import standing
 from mmlake.steps.contamination import CONTAMINATION_STEP
+from mmlake.steps.cross import CROSS_STEP
 from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
@@ -201,5 +203,11 @@ CORPUS_STEPS: dict[str, Step] = {
             "and digest, with the reason: any arrival order gives the same result.",
         ),
         CONTAMINATION_STEP,
+        CROSS_STEP,
     )
 }
+
+
+def corpus_steps(row: Modality) -> list[Step]:
+    """The corpus steps that the modality has, in data order."""
+    return [step for step in CORPUS_STEPS.values() if step.is_for(row)]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
 from mmlake.recipes import Recipe
+from mmlake.versions.carried import carried_out
 from mmlake.versions.digest_index import DigestIndex
 from mmlake.versions.grouped_samples import Parts, Samples, first_of
 from mmlake.versions.sample_schemas import piece
@@ -32,13 +33,14 @@ class Verdicts:
     texts: list[str]  # of causes
     own_C: np.ndarray  # number of the cause that keeps the row out wherever it stands; -1 where none does
     lead_C: np.ndarray  # likewise, where it leads
-    is_tier_C: np.ndarray  # whether the latter is a tier's, bool
-    details: list[pa.Array]  # what says more: of the cause, the survivor, the reason of the verdict
+    detail_C: np.ndarray  # number of the details that say more of the latter; -1 where none do
+    # what says more: of the cause, the survivor, the reason of the verdict, the film or recording that carries the unit
+    details: list[pa.Array]
 
     @classmethod
-    def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array) -> Verdicts:
-        """leads: what keeps a row out where it leads, by the recipe. Raises ContractBroken where the catalog holds a
-        digest twice."""
+    def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array, carried_by: pa.Array | None = None) -> Verdicts:
+        """leads: what keeps a row out where it leads, by the recipe. carried_by: of the catalog's rows; None where the
+        recipe does not ask. Raises ContractBroken where the catalog holds a digest twice."""
         index, texts = DigestIndex(catalog["digest"]), list[str]()
         if index.twice is not None:
             raise ContractBroken(f"catalog rows name {index.twice} twice; run `Catalog.verify_unique`")
@@ -46,12 +48,14 @@ class Verdicts:
         tiers = piece(catalog["tier"])
         is_dropped = pc.is_in(tiers, value_set=pa.array(recipe.drop_tiers, pa.string()))
         dropped = pc.if_else(is_dropped, tiers, pa.scalar(None, pa.string()))
+        by_tier = pc.binary_join_element_wise("tier", dropped, ":")
+        stays_C = pc.is_null(pc.coalesce(piece(own), leads, by_tier)).to_numpy(zero_copy_only=False)
+        carried, carriers = carried_out(piece(catalog["digest"]), carried_by, stays_C, recipe.drop_carried)
         own_C = _coded(own, texts)
-        lead_C = _coded(pc.coalesce(leads, pc.binary_join_element_wise("tier", dropped, ":")), texts)
-        details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"])]
-        return cls(
-            recipe, catalog, index, texts, own_C, lead_C, pc.is_null(leads).to_numpy(zero_copy_only=False), details
-        )
+        lead_C = _coded(pc.coalesce(leads, by_tier, carried), texts)
+        detail_C = np.where(pc.is_valid(leads), -1, np.where(pc.is_valid(by_tier), 1, np.where(lead_C < 0, -1, 3)))
+        details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"]), carriers]
+        return cls(recipe, catalog, index, texts, own_C, lead_C, detail_C, details)
 
 
 @dataclass(slots=True)
@@ -75,7 +79,7 @@ class Causes:
         there = at_P >= 0
         own_P, lead_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (verdicts.own_C, verdicts.lead_C))
         lead_P = np.where(parts.leads_P, lead_P, -1)
-        of_lead_P = np.where(np.append(verdicts.is_tier_C, False)[at_P], 1, -1)
+        of_lead_P = np.append(verdicts.detail_C, -1)[at_P]
         chosen = [~there, own_P >= 0, role_P >= 0, lead_P >= 0]
         code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, lead_P], -1)
         source = np.select(chosen, [np.full(len(at_P), -1), np.zeros(len(at_P)), np.full(len(at_P), -1), of_lead_P], -1)

@@ -15,7 +15,10 @@ from mmlake.versions.manifest import Manifest
 
 REASONS = ("recipe", "rule", "threshold", "scorer", "encoder", "survivor", "source", "code")
 _JUDGING = ("tracks", "alignments", "units", "measures", "verdicts")
-_COMPARING = ("fingerprints", "embeddings", "near_duplicates", "semantic_duplicates", "duplicate_clusters")
+_COMPARING = (
+    "fingerprints", "embeddings", "near_duplicates", "semantic_duplicates", "duplicate_clusters",
+    "component_fingerprints", "cross_pairs",
+)  # fmt: skip
 _ALWAYS_OF_SOURCE = ("sources", "licences", "sample_ids", "num_occurrences", "fields_json")
 
 
@@ -35,6 +38,8 @@ class Reasons:
             return "recipe" if self._recipe_differs("statuses") else self._judged(name if kind == "rule" else None)
         if kind == "tier":
             return "recipe" if self._recipe_differs("drop_tiers") else self._compared(name)
+        if kind == "carried":
+            return "recipe" if self._recipe_differs("drop_carried") else self._compared(kind, otherwise="source")
         if kind == "contaminated" and not self._recipe_differs("where"):
             differs = _section(self._before, "decontaminate") != _section(self._after, "decontaminate")
             return "threshold" if differs else "source"
@@ -65,13 +70,13 @@ class Reasons:
             return "threshold"
         return "code" if self._code_differs(_JUDGING) else "source"
 
-    def _compared(self, tier: str) -> str:
-        """Why a duplicate is one, or is none any more."""
+    def _compared(self, tier: str, *, otherwise: str = "survivor") -> str:
+        """Why a duplicate is one, or is none any more. otherwise: where nothing that compares differs."""
         if _section(self._before, "dedup") != _section(self._after, "dedup"):
             return "threshold"
         if tier == "semantic" and self._before.encoders != self._after.encoders:
             return "encoder"
-        return "code" if self._code_differs(_COMPARING) else "survivor"
+        return "code" if self._code_differs(_COMPARING) else otherwise
 
     def _recipe_differs(self, *clauses: str) -> bool:
         old, new = self._before.recipe.body, self._after.recipe.body

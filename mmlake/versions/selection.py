@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.recipes import Recipe
+from mmlake.recipes import CARRIED_BY, Recipe
 from mmlake.records import INTERLEAVED
 from mmlake.versions.grouped_samples import first_of, taken
 from mmlake.versions.outs import Outs, Verdicts
@@ -30,7 +30,7 @@ class Selection:
 
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
     # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
-    # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>,
+    # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>, carried:<component>,
     # required:<role>, quota:<group>, part:missing or sample:no_lead
     excluded: pa.Table
 
@@ -43,7 +43,7 @@ def select(
     priority: Callable[[str], int] = lambda source: 0,
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, status,
-    licence, role, source, size, language, where, tier, required role, exact duplicate, quota. samples:
+    licence, role, source, size, language, where, tier, carried, required role, exact duplicate, quota. samples:
     `samples.bind_units` of all source shards, each with its `shard`, in one table or as what reads the tables of the
     source shards anew whenever it is called, in order of their names. catalog_rows: CATALOG_COLUMNS and those of the
     recipe.
@@ -54,7 +54,8 @@ def select(
     """
     batches = SampleBatches((lambda: (samples,)) if isinstance(samples, pa.Table) else samples)
     catalog = catalog_rows.select(list(CATALOG_COLUMNS)).combine_chunks()
-    verdicts = Verdicts.of(catalog, recipe, recipe.lead_causes(catalog_rows))
+    carried_by = piece(catalog_rows[CARRIED_BY]) if CARRIED_BY in catalog_rows.column_names else None
+    verdicts = Verdicts.of(catalog, recipe, recipe.lead_causes(catalog_rows), carried_by)
     repeats = _repeats(verdicts, batches, priority) if "exact" in recipe.drop_tiers else None
     licences = _Licences(catalog["licences"])
     kept, excluded = [], [EXCLUDED.empty_table()]

@@ -27,6 +27,7 @@ STEPS_BY_PLUGIN = {  # (modality, table) that rows of the example steer
     ("image", "verdicts"),
     ("image", "fingerprints"),
     ("image", "near_duplicates"),
+    ("image", "cross_pairs"),
     ("image", "embeddings"),
     ("text", "measures"),
 }

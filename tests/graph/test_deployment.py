@@ -83,7 +83,8 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    assert len(data["assetNodes"]) == 4 * 14 + 2 + 1 + 9  # alignments of audio and video alone
+    of_some = 2 * 2 + 3  # alignments and components of films and recordings, cross pairs of all but films
+    assert len(data["assetNodes"]) == 4 * 14 + of_some + 1 + 9
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from mmlake.provenance import read_chain
 from mmlake.publish.catalog import catalog_slot
 from mmlake.publish.results import result_path
 from mmlake.publish.version import publish_version
-from mmlake.steps import CORPUS_STEPS, row_steps
+from mmlake.steps import corpus_steps, row_steps
 from mmlake.summary import summarize
 from mmlake.tables import Slot
 from mmlake_assets import checks, definitions, run
@@ -42,7 +42,7 @@ def test_every_table_of_every_partition_is_made(done) -> None:
     for modality in MODALITIES:
         for shard in lake.registry.keys(modality):
             assert all(lake.tables.has(step.name, modality, shard) for step in row_steps(MODALITIES[modality]))
-        assert all(lake.tables.has(name, modality) for name in CORPUS_STEPS)
+        assert all(lake.tables.has(step.name, modality) for step in corpus_steps(MODALITIES[modality]))
     assert list(done.versions.values()) == ["everything-v001", "curated-v001"]
 
 
@@ -91,7 +91,7 @@ def test_all_checks_pass(done) -> None:
     for check in [
         checks.contract_check(step, modality)
         for modality in MODALITIES
-        for step in (*row_steps(MODALITIES[modality]), *CORPUS_STEPS.values())
+        for step in (*row_steps(MODALITIES[modality]), *corpus_steps(MODALITIES[modality]))
     ]:
         for key in check.check_keys:
             record = done.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)[0]

@@ -58,7 +58,7 @@ def test_every_asset_page_is_filled() -> None:
 
 
 def test_each_group_is_one_lane_whose_nodes_have_names_of_their_own() -> None:
-    """A node shows the last part of its key; nothing of one modality depends on another."""
+    """A node shows the last part of its key; of one modality nothing depends on another but what compares the two."""
     resolved = definitions.defs.resolve_asset_graph()
     for group in GROUPS:
         names = [key.path[-1] for key in resolved.get_all_asset_keys() if resolved.get(key).group_name == group]
@@ -66,15 +66,16 @@ def test_each_group_is_one_lane_whose_nodes_have_names_of_their_own() -> None:
     for modality in MODALITIES:
         lane = [key for key in resolved.get_all_asset_keys() if resolved.get(key).group_name == modality]
         assert {key.path[0] for key in lane} == {modality}
-        assert {resolved.get(parent).group_name for key in lane for parent in resolved.get(key).parent_keys} == {
-            modality
-        }
+        parents = {(key.path[1], parent) for key in lane for parent in resolved.get(key).parent_keys}
+        foreign = {(name, *parent.path) for name, parent in parents if parent.path[0] != modality}
+        carriers = {"text": ("video", "audio"), "image": ("video",), "audio": ("video",)}.get(modality, ())
+        assert foreign == {("cross_pairs", carrier, "component_fingerprints") for carrier in carriers}
 
 
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
-    assert len(tables) == 58
+    assert len(tables) == 63
     assert {
         key.to_user_string()
         for key in resolved.get_all_asset_keys()

@@ -19,7 +19,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_dead_letters, update_catalog, update_dead_letters
 from mmlake.publish.dead_letters import dead_letters_slot
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, row_steps, run_step
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, corpus_steps, row_steps, run_step
 from mmlake.store import BlobStore
 from mmlake.tables import ALL, Slot, Tables
 from tests import make
@@ -102,11 +102,7 @@ def survives(lake: Lake, slot: Slot, work: Callable[[], object], *, version: Cal
 
 @pytest.mark.parametrize(
     ("modality", "name"),
-    [
-        (modality, step.name)
-        for modality, row in MODALITIES.items()
-        for step in (*row_steps(row), *CORPUS_STEPS.values())
-    ],
+    [(modality, step.name) for modality, row in MODALITIES.items() for step in (*row_steps(row), *corpus_steps(row))],
 )
 def test_a_fault_in_a_step_raises_and_leaves_no_trace(lake, modality, name):
     step = (ROW_STEPS | CORPUS_STEPS)[name]
