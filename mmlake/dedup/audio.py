@@ -18,7 +18,7 @@ from mmlake.dedup import audio_bands, audio_chroma
 from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits
 from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
-from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
@@ -55,8 +55,9 @@ _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
-_KEY_LAGS, _QUOTAS = (4, 3), (2, 2)
-_CHROMA_STRETCH, _BANDS_STRETCHES, _LEAST_STRETCH = 8, 20, 6  # words; stretches of a unit; words
+_CHROMA_LAGS, _BANDS_LAG = (4, 7), 4  # words between the halves of a key
+_CHROMA_STRETCH, _BANDS_STRETCHES, _LEAST_STRETCH = 32, 8, 6  # words; stretches of a unit; words
+_MOST_BANDS = 250  # words, 4 s: of longer recordings not every key is tried
 
 
 def fingerprint(data: bytes) -> dict[str, NDArray[np.generic]]:
@@ -98,12 +99,16 @@ class Recordings:
         self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
         self.keys = _keys(self._chroma, self._bands)
+        digests = digests_of({METHOD: self._chroma, BANDS: self._bands})
+        # units with equal prints have one number, which depends on what they hold alone
+        self._prints = np.unique(digests, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
-        found = nothing(len(others))
-        spans_s = np.full((len(others), 4), np.nan, np.float32)
-        for at, other in enumerate(others.tolist()):
+        _, first, place = np.unique(self._prints[others], return_index=True, return_inverse=True)
+        found = nothing(len(first))
+        spans_s = np.full((len(first), 4), np.nan, np.float32)
+        for at, other in enumerate(others[first].tolist()):
             # the shorter one is laid along the longer one, whichever of them is asked for
             is_short = self._size(one) <= self._size(other)
             short, long = (one, other) if is_short else (other, one)
@@ -113,10 +118,10 @@ class Recordings:
             found.relation[at], found.score[at], found.method[at] = relation, score, method
             if relation in (INSIDE, HOLDS, OVERLAPS):
                 spans_s[at] = span_s
-        return found._replace(spans_s=spans_s)
+        return found._replace(spans_s=spans_s).at(place.reshape(-1))
 
     def _size(self, at: int) -> tuple[int, int, int]:
-        return len(self._chroma[at]), len(self._bands[at]), at
+        return len(self._chroma[at]), len(self._bands[at]), int(self._prints[at])
 
     def _compared(self, short: int, long: int) -> tuple[int, float, int, tuple[float, ...]]:
         """(relation of the shorter one to the longer one, score, method, spans in seconds)."""
@@ -142,15 +147,14 @@ def matcher(prints: PrintTable, settings: DedupSettings) -> Recordings:
 
 
 def _keys(chroma: Ragged, bands: Ragged) -> Ragged:
-    chroma_stretches = np.full(len(chroma), _CHROMA_STRETCH)
-    bands_stretches = np.maximum(bands.lengths // _BANDS_STRETCHES, _LEAST_STRETCH)
+    seconds = np.full(len(chroma), _CHROMA_STRETCH)
+    parts = np.maximum(-(-bands.lengths // _BANDS_STRETCHES), _LEAST_STRETCH)
+    found = [
+        rare_keys(chroma, seconds, lag=lag, quota=1, salt=salt, bits=14, around=32)
+        for salt, lag in enumerate(_CHROMA_LAGS)
+    ]
     return together(
-        [
-            rare_keys(rows, stretches, lag=lag, quota=quota, salt=salt)
-            for salt, (rows, stretches, lag, quota) in enumerate(
-                zip((chroma, bands), (chroma_stretches, bands_stretches), _KEY_LAGS, _QUOTAS, strict=True)
-            )
-        ]
+        [*found, rare_keys(bands, parts, lag=_BANDS_LAG, quota=3, salt=2, bits=15, around=64, most=_MOST_BANDS)]
     )
 
 

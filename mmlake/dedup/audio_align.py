@@ -55,6 +55,16 @@ def firm_bits(words: Words) -> NDArray[np.int64]:
     return num
 
 
+def agreement(ones: Words, others: Words) -> NDArray[np.float64]:
+    """The correlation of each row of the ones with the same row of the others, where both are not silent."""
+    both = (ones >> _HALF != 0) & (others >> _HALF != 0)
+    firm = (ones & others) >> _HALF
+    num_different = np.bitwise_count((ones ^ others) & firm).sum(axis=1, dtype=np.int64)
+    gain = np.bitwise_count(firm).sum(axis=1, dtype=np.int64) - 2 * num_different
+    full = (np.where(both, firm_bits(ones), 0) + np.where(both, firm_bits(others), 0)).sum(axis=1) / 2
+    return np.asarray(gain / np.maximum(full, 1))
+
+
 def common_part(short: Words, long: Words, *, block: int, drift: int, window: int) -> Common:
     """The best common part. block: words compared at one shift; drift: words by which the shift may change from block
     to block; window: words over which `worst` is taken."""

@@ -226,3 +226,25 @@ def test_keys_depend_on_the_set_of_recordings_and_not_on_its_order(monkeypatch):
     monkeypatch.setattr(audio_keys, "_BLOCK_WORDS", 100)
     shuffled = rare_keys(Ragged.of([rows[at] for at in order]), stretches, lag=4, quota=2, salt=0)
     assert all(np.array_equal(shuffled[place], straight[at]) for place, at in enumerate(order))
+
+
+def test_strangers_keep_no_keys_however_many_they_are():
+    """What two share by chance does not agree around the key, so nothing is compared."""
+    rng = np.random.default_rng(2)
+    rows = Ragged.of([random_words(rng, 150) for _ in range(2_000)])
+    keys = rare_keys(rows, np.full(2_000, 8), lag=4, quota=2, salt=0, bits=8)
+    assert keys.lengths.mean() < 1
+
+
+def test_a_tone_has_no_keys():
+    time = np.arange(2 * RATE) / RATE
+    tones = [(0.3 * np.sin(2 * np.pi * hertz * time)).astype(np.float32) for hertz in (440, 440.5, 441)]
+    assert not matcher(tones).keys.lengths.any()
+
+
+def test_equal_recordings_are_compared_once(monkeypatch):
+    compared = []
+    measured = audio.Recordings._compared
+    monkeypatch.setattr(audio.Recordings, "_compared", lambda *args: compared.append(args) or measured(*args))
+    found = matcher([voice(1)] * 5 + [voice(2)]).compare(0, np.arange(1, 6))
+    assert found.relation.tolist() == [SAME] * 4 + [0] and len(compared) == 2
