@@ -52,6 +52,10 @@ _CHROMA_PART, _BANDS_PART = {"block": 32, "drift": 2, "window": 24}, {"block": 6
 _CHROMA_WITNESS, _BANDS_WITNESS, _SAME_PLACE_S = 3.5, 5.0, 0.4
 _EVEN_CORRELATION, _EVEN_WORST, _EVEN_WORDS = 0.79, 0.72, 12
 _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
+# of what is shorter than a second (docs/dedup.md): words of band signs, and shares of the firm bits that differ in all
+# and in the worst quarter
+_WORD, _WORD_APART, _WORD_OPPOSED = 64, 4, (0.015, 0.04)
+_NOISE_OPPOSED, _CUT_OPPOSED, _CUT_WORDS, _CUT_CORRELATION = (0.06, 0.09), (0.038, 0.05), (2, 3), 0.81
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
@@ -134,7 +138,8 @@ class Recordings:
             relation = _relation(max(chroma, bands, key=lambda one: one.covered[0]), audio_chroma.STEP_S)
             if relation != OVERLAPS:
                 return relation, max(chroma.correlation, bands.correlation), _BOTH, _chroma_spans_s(chroma)
-        if _is_same(bands, self._settings.audio_brief_evidence):
+        length = min(len(self._bands[short]), len(self._bands[long]))
+        if _is_same(bands, length, self._settings.audio_brief_evidence):
             return SAME, bands.correlation, _BANDS, _bands_spans_s(bands)
         if _is_inside(bands, self._settings.audio_brief_evidence):
             return INSIDE, bands.correlation, _BANDS, _bands_spans_s(bands)
@@ -195,15 +200,31 @@ def _agree(chroma: Common, bands: Common) -> bool:
     return is_enough and abs(apart_s) <= _SAME_PLACE_S
 
 
-def _is_same(bands: Common, evidence: float) -> bool:
-    """Whether two brief recordings are one. Words by one synthetic voice that differ in a consonant agree but for a
-    tenth of a second, so a part of a second must agree everywhere."""
+def _is_same(bands: Common, length: int, evidence: float) -> bool:
+    """Whether two brief recordings are one; length: words of the shorter one. Words by one synthetic voice that differ
+    in a consonant agree but for a tenth of a second, so a part of a second must agree everywhere."""
     if min(bands.covered) < _BANDS_COVERED or max(bands.covered) < _WHOLLY_COVERED:
         return False
     if bands.num_changes < max(4, _LEAST_CHANGES * bands.num_words):
         return False
+    if length < _WORD and not _is_word(bands):
+        return False
     is_even = bands.correlation >= _EVEN_CORRELATION and bands.worst >= _EVEN_WORST
     return (is_even and bands.num_words >= _EVEN_WORDS) or bands.evidence >= evidence
+
+
+def _is_word(bands: Common) -> bool:
+    """Whether what agrees is one spoken word. Another consonant makes firm bits oppose each other, and an ending is as
+    long as what a cut loses: where both begin and end together noise may oppose some bits, else hardly any may; forms
+    of one word share their beginnings, so a cut beginning may oppose more than a cut end."""
+    head, tail = bands.apart
+    if head == tail == 0:
+        bound, worst = _NOISE_OPPOSED
+    elif tail <= 1 and head in _CUT_WORDS and bands.correlation >= _CUT_CORRELATION:
+        bound, worst = _CUT_OPPOSED
+    else:
+        bound, worst = _WORD_OPPOSED
+    return max(bands.apart) <= _WORD_APART and bands.opposed <= bound and bands.opposed_worst <= worst
 
 
 def _is_inside(bands: Common, evidence: float) -> bool:

@@ -248,3 +248,27 @@ def test_equal_recordings_are_compared_once(monkeypatch):
     monkeypatch.setattr(audio.Recordings, "_compared", lambda *args: compared.append(args) or measured(*args))
     found = matcher([voice(1)] * 5 + [voice(2)]).compare(0, np.arange(1, 6))
     assert found.relation.tolist() == [SAME] * 4 + [0] and len(compared) == 2
+
+
+def relation_of_words(one, other):
+    prints = {audio.METHOD: Ragged.empty(2), audio.BANDS: Ragged.of([one, other])}
+    return int(audio.matcher(prints, SETTINGS).compare(0, np.array([1])).relation[0])
+
+
+@pytest.mark.parametrize(
+    "num_faint, num_opposed, expected", [(0, 0, SAME), (3, 0, SAME), (7, 0, 0), (3, 4, 0), (0, 4, SAME)]
+)
+def test_words_are_one_where_they_end_together_or_no_bits_oppose_each_other(num_faint, num_opposed, expected):
+    """Half a second; a faint ending of 48 ms is what a cut loses, one of 112 ms is another form of the word, and a
+    consonant of 64 ms in which 5 of 32 signs differ is one where the end differs too."""
+    rng = np.random.default_rng(3)
+    word, faint = random_words(rng, 34), random_words(rng, num_faint) & np.uint64(0xFFFFFFFF)
+    other = np.concatenate([word, faint])
+    other[14 : 14 + num_opposed] ^= np.uint64(0b11111 << 9)
+    assert relation_of_words(word, other) == relation_of_words(other, word) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_word_between_digital_silence_is_the_same_word(seed):
+    word, silence = voice(seed, 0.45), np.zeros(6_000, np.float32)
+    assert audio_pairs([word, np.concatenate([silence, word, silence])]) == {(0, 1)}
