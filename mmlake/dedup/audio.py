@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import audio_bands, audio_chroma
-from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits
+from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits, num_changes
 from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
@@ -56,6 +56,7 @@ _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
 # and in the worst quarter
 _WORD, _WORD_APART, _WORD_OPPOSED = 64, 4, (0.015, 0.04)
 _NOISE_OPPOSED, _CUT_OPPOSED, _CUT_WORDS, _CUT_CORRELATION = (0.06, 0.09), (0.038, 0.05), (2, 3), 0.81
+_EQUAL_CHANGES = 64  # signs: recordings whose prints are equal and change as often are one, however little is firm
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
@@ -127,8 +128,15 @@ class Recordings:
     def _size(self, at: int) -> tuple[int, int, int]:
         return len(self._chroma[at]), len(self._bands[at]), int(self._prints[at])
 
+    def _says_enough(self, at: int) -> bool:
+        """Whether no other recording has these prints by chance; those of a tone do not change."""
+        words = max(self._bands[at], self._chroma[at], key=len)
+        return bool(firm_bits(words).any()) and num_changes(words) >= _EQUAL_CHANGES
+
     def _compared(self, short: int, long: int) -> tuple[int, float, int, tuple[float, ...]]:
         """(relation of the shorter one to the longer one, score, method, spans in seconds)."""
+        if self._prints[short] == self._prints[long] and self._says_enough(short):
+            return SAME, 1.0, _CHROMA if len(self._chroma[short]) else _BANDS, (np.nan,) * 4
         chroma = _common(self._chroma, short, long, _CHROMA_PART)
         if chroma.evidence >= self._settings.audio_evidence:
             return _relation(chroma, audio_chroma.STEP_S), chroma.correlation, _CHROMA, _chroma_spans_s(chroma)

@@ -271,6 +271,11 @@ def _heaviest(values: NDArray[np.float64]) -> tuple[int, int]:
     return int(np.argmin(sums[: high + 1])), high
 
 
+def num_changes(words: Words) -> int:
+    """Signs that change from one word to the next, firm or not."""
+    return int(np.bitwise_count((words[1:] ^ words[:-1]) & _SIGNS).sum())
+
+
 def _changes(words: Words) -> int:
     """Firm signs that change from one word to the next."""
     if len(words) < 2:

@@ -272,3 +272,15 @@ def test_words_are_one_where_they_end_together_or_no_bits_oppose_each_other(num_
 def test_a_word_between_digital_silence_is_the_same_word(seed):
     word, silence = voice(seed, 0.45), np.zeros(6_000, np.float32)
     assert audio_pairs([word, np.concatenate([silence, word, silence])]) == {(0, 1)}
+
+
+def test_equal_prints_of_which_little_is_firm_are_one_and_those_of_a_tone_are_not():
+    rng, time = np.random.default_rng(5), np.arange(24_000) / RATE
+    beeps = [
+        (0.3 * np.sin(2 * np.pi * 900 * time) * (time < 0.5) + rng.normal(0, 0.01, len(time))).astype(np.float32)
+        for _ in range(6)
+    ]
+    found = matcher([*beeps, *beeps])
+    assert all(found.compare(at, np.array([at + 6])).relation[0] == SAME for at in range(6))
+    tone = (0.3 * np.sin(2 * np.pi * 440 * time)).astype(np.float32)
+    assert audio_pairs([tone, tone.copy()]) == set()
