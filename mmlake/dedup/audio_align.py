@@ -253,10 +253,10 @@ def _opposed(one: Words, other: Words, window: int) -> tuple[float, float]:
 def _margins(words: Words, low: int, high: int) -> tuple[int, int]:
     """How many words of sound, however faint, lie before and behind a part. Digital silence has no signs; next to it
     a sound begins some words early and ends some late."""
-    heard = np.flatnonzero(words & _SIGNS)
-    if not len(heard):
+    sounding = np.flatnonzero(words & _SIGNS)
+    if not len(sounding):
         return 0, 0
-    first, last = int(heard[0]), int(heard[-1]) + 1
+    first, last = int(sounding[0]), int(sounding[-1]) + 1
     return (
         max(low - first - _SPREAD * (first > 0), 0),
         max(last - high - _SPREAD * (last < len(words)), 0),
