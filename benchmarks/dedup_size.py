@@ -13,7 +13,6 @@ import argparse
 import io
 import json
 import random
-import resource
 import subprocess
 import sys
 import time
@@ -116,13 +115,62 @@ def _hum(num: int) -> Made:
     return _prints("audio", [_sound(0.3 * np.sin(2 * np.pi * hz * times_s)) for hz in (50, 60, 100, 120)], num)
 
 
+def _tones(num: int) -> Made:
+    times_s = np.arange(24_000) / 16_000
+    tones: list[object] = [_sound(0.3 * np.sin(2 * np.pi * hz * times_s)) for hz in np.geomspace(80, 4_000, 500)]
+    return _prints("audio", tones, num)
+
+
+def _silence(num: int) -> Made:
+    return _prints("audio", [_sound(np.zeros(24_000))], num)
+
+
 def _clips(num: int) -> Made:
-    """Short recordings with one noise floor and one beep."""
+    """Short recordings with one beep, each with noise of its own; of a thousand each comes again and again."""
     rng = np.random.default_rng(5)
     times_s = np.arange(24_000) / 16_000
     beep = 0.3 * np.sin(2 * np.pi * 900 * times_s) * (times_s < 0.5)
-    clips: list[object] = [_sound(beep + rng.normal(0, 0.01, len(beep))) for _ in range(100)]
+    clips: list[object] = [_sound(beep + rng.normal(0, 0.01, len(beep))) for _ in range(1_000)]
     return _prints("audio", clips, num)
+
+
+def _beeps(num: int) -> Made:
+    """The same, no two with one noise."""
+    rng = np.random.default_rng(5)
+    times_s = np.arange(24_000) / 16_000
+    beep = 0.3 * np.sin(2 * np.pi * 900 * times_s) * (times_s < 0.5)
+    return _prints("audio", [_sound(beep + rng.normal(0, 0.01, len(beep))) for _ in range(num)], num)
+
+
+def _turning(rng: np.random.Generator, num: int, length: int) -> np.ndarray:
+    """Words of which an eighth of the signs changes from one to the next, all firm: of no sound in particular."""
+    turned = rng.integers(0, 1 << 32, (3, num, length), np.uint64)
+    turned = np.bitwise_and.reduce(turned, axis=0)
+    turned[:, 0] = rng.integers(0, 1 << 32, num, np.uint64)
+    return np.bitwise_xor.accumulate(turned, axis=1) | np.uint64(0xFFFFFFFF << 32)
+
+
+def _jingle(num: int) -> Made:
+    """Recordings of 15 s that begin with the same 5 s: words of no sound in particular."""
+    rng = np.random.default_rng(7)
+    made = {}
+    for method, per_s in (("chromaprint", 8), ("band-signs", 62)):
+        words = _turning(rng, num, 15 * per_s)
+        words[:, : 5 * per_s] = _turning(rng, 1, 5 * per_s)
+        made[method] = Ragged(words.ravel(), np.arange(num + 1) * words.shape[1])
+    return "audio", made
+
+
+def _bed(num: int) -> Made:
+    """Recordings of 15 s of which each fourth half second is one and the same noise."""
+    rng = np.random.default_rng(8)
+    made = {}
+    for method, per_s in (("chromaprint", 8), ("band-signs", 62)):
+        words = _turning(rng, num, 15 * per_s)
+        is_bed = np.arange(15 * per_s) // (per_s // 2) % 4 == 0
+        words[:, is_bed] = _turning(rng, 1, 15 * per_s)[:, is_bed]
+        made[method] = Ragged(words.ravel(), np.arange(num + 1) * words.shape[1])
+    return "audio", made
 
 
 CASES: dict[str, tuple[Callable[[int], Made] | None, int]] = {
@@ -133,9 +181,26 @@ CASES: dict[str, tuple[Callable[[int], Made] | None, int]] = {
     "image/black": (_black, 20_000),
     "image/static": (_static, 20_000),
     "audio/hum": (_hum, 20_000),
+    "audio/tones": (_tones, 20_000),
+    "audio/silence": (_silence, 20_000),
     "audio/clips": (_clips, 20_000),
+    "audio/beeps": (_beeps, 20_000),
+    "audio/jingle": (_jingle, 5_000),
+    "audio/bed": (_bed, 5_000),
     "vectors/heap": (None, 100_000),
 }
+
+
+def _status(field: str) -> int:
+    """KiB of memory of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def _reset_peak() -> int:
+    """The KiB that the process holds now; its peak begins there."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
 
 
 def _measure(case: str, num: int) -> None:
@@ -148,7 +213,7 @@ def _measure(case: str, num: int) -> None:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     else:
         modality, prints = make(num)
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    held = _reset_peak()
     begin_s = time.process_time()
     if make is None:
         matcher = VectorMatcher(vectors, who.order(), bound=0.9, settings=SETTINGS)
@@ -157,7 +222,7 @@ def _measure(case: str, num: int) -> None:
         (tier,) = tiers_of(modality)
         found = stars(tier.made_matcher(prints, SETTINGS), who, equal=digests_of(prints))
     used_s = time.process_time() - begin_s
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = _status("VmHWM")
     gone = sum(relation in (1, 2) for relation in found.relation)
     print(json.dumps({"cpu_s": used_s, "bytes_per_unit": (peak - held) * 1024 / num, "left": num - gone}))
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import audio_bands, audio_chroma
-from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits
+from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits, num_changes
 from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
-from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
@@ -52,11 +52,17 @@ _CHROMA_PART, _BANDS_PART = {"block": 32, "drift": 2, "window": 24}, {"block": 6
 _CHROMA_WITNESS, _BANDS_WITNESS, _SAME_PLACE_S = 3.5, 5.0, 0.4
 _EVEN_CORRELATION, _EVEN_WORST, _EVEN_WORDS = 0.79, 0.72, 12
 _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
+# of what is shorter than a second (docs/dedup.md): words of band signs, and shares of the firm bits that differ in all
+# and in the worst quarter
+_WORD, _WORD_APART, _WORD_OPPOSED = 64, 4, (0.015, 0.04)
+_NOISE_OPPOSED, _CUT_OPPOSED, _CUT_WORDS, _CUT_CORRELATION = (0.06, 0.09), (0.038, 0.05), (2, 3), 0.81
+_EQUAL_CHANGES = 64  # signs: recordings whose prints are equal and change as often are one, however little is firm
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
-_KEY_LAGS, _QUOTAS = (4, 3), (2, 2)
-_CHROMA_STRETCH, _BANDS_STRETCHES, _LEAST_STRETCH = 8, 20, 6  # words; stretches of a unit; words
+_CHROMA_LAGS, _BANDS_LAG = (4, 7), 4  # words between the halves of a key
+_CHROMA_STRETCH, _BANDS_STRETCHES, _LEAST_STRETCH = 32, 8, 6  # words; stretches of a unit; words
+_MOST_BANDS = 250  # words, 4 s: of longer recordings not every key is tried
 
 
 def fingerprint(data: bytes) -> dict[str, NDArray[np.generic]]:
@@ -98,12 +104,16 @@ class Recordings:
         self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
         self.keys = _keys(self._chroma, self._bands)
+        digests = digests_of({METHOD: self._chroma, BANDS: self._bands})
+        # units with equal prints have one number, which depends on what they hold alone
+        self._prints = np.unique(digests, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
 
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
-        found = nothing(len(others))
-        spans_s = np.full((len(others), 4), np.nan, np.float32)
-        for at, other in enumerate(others.tolist()):
+        _, first, place = np.unique(self._prints[others], return_index=True, return_inverse=True)
+        found = nothing(len(first))
+        spans_s = np.full((len(first), 4), np.nan, np.float32)
+        for at, other in enumerate(others[first].tolist()):
             # the shorter one is laid along the longer one, whichever of them is asked for
             is_short = self._size(one) <= self._size(other)
             short, long = (one, other) if is_short else (other, one)
@@ -113,13 +123,20 @@ class Recordings:
             found.relation[at], found.score[at], found.method[at] = relation, score, method
             if relation in (INSIDE, HOLDS, OVERLAPS):
                 spans_s[at] = span_s
-        return found._replace(spans_s=spans_s)
+        return found._replace(spans_s=spans_s).at(place.reshape(-1))
 
     def _size(self, at: int) -> tuple[int, int, int]:
-        return len(self._chroma[at]), len(self._bands[at]), at
+        return len(self._chroma[at]), len(self._bands[at]), int(self._prints[at])
+
+    def _says_enough(self, at: int) -> bool:
+        """Whether no other recording has these prints by chance; those of a tone do not change."""
+        words = max(self._bands[at], self._chroma[at], key=len)
+        return bool(firm_bits(words).any()) and num_changes(words) >= _EQUAL_CHANGES
 
     def _compared(self, short: int, long: int) -> tuple[int, float, int, tuple[float, ...]]:
         """(relation of the shorter one to the longer one, score, method, spans in seconds)."""
+        if self._prints[short] == self._prints[long] and self._says_enough(short):
+            return SAME, 1.0, _CHROMA if len(self._chroma[short]) else _BANDS, (np.nan,) * 4
         chroma = _common(self._chroma, short, long, _CHROMA_PART)
         if chroma.evidence >= self._settings.audio_evidence:
             return _relation(chroma, audio_chroma.STEP_S), chroma.correlation, _CHROMA, _chroma_spans_s(chroma)
@@ -129,7 +146,8 @@ class Recordings:
             relation = _relation(max(chroma, bands, key=lambda one: one.covered[0]), audio_chroma.STEP_S)
             if relation != OVERLAPS:
                 return relation, max(chroma.correlation, bands.correlation), _BOTH, _chroma_spans_s(chroma)
-        if _is_same(bands, self._settings.audio_brief_evidence):
+        length = min(len(self._bands[short]), len(self._bands[long]))
+        if _is_same(bands, length, self._settings.audio_brief_evidence):
             return SAME, bands.correlation, _BANDS, _bands_spans_s(bands)
         if _is_inside(bands, self._settings.audio_brief_evidence):
             return INSIDE, bands.correlation, _BANDS, _bands_spans_s(bands)
@@ -142,15 +160,14 @@ def matcher(prints: PrintTable, settings: DedupSettings) -> Recordings:
 
 
 def _keys(chroma: Ragged, bands: Ragged) -> Ragged:
-    chroma_stretches = np.full(len(chroma), _CHROMA_STRETCH)
-    bands_stretches = np.maximum(bands.lengths // _BANDS_STRETCHES, _LEAST_STRETCH)
+    seconds = np.full(len(chroma), _CHROMA_STRETCH)
+    parts = np.maximum(-(-bands.lengths // _BANDS_STRETCHES), _LEAST_STRETCH)
+    found = [
+        rare_keys(chroma, seconds, lag=lag, quota=1, salt=salt, bits=14, around=32)
+        for salt, lag in enumerate(_CHROMA_LAGS)
+    ]
     return together(
-        [
-            rare_keys(rows, stretches, lag=lag, quota=quota, salt=salt)
-            for salt, (rows, stretches, lag, quota) in enumerate(
-                zip((chroma, bands), (chroma_stretches, bands_stretches), _KEY_LAGS, _QUOTAS, strict=True)
-            )
-        ]
+        [*found, rare_keys(bands, parts, lag=_BANDS_LAG, quota=3, salt=2, bits=15, around=64, most=_MOST_BANDS)]
     )
 
 
@@ -191,15 +208,31 @@ def _agree(chroma: Common, bands: Common) -> bool:
     return is_enough and abs(apart_s) <= _SAME_PLACE_S
 
 
-def _is_same(bands: Common, evidence: float) -> bool:
-    """Whether two brief recordings are one. Words by one synthetic voice that differ in a consonant agree but for a
-    tenth of a second, so a part of a second must agree everywhere."""
+def _is_same(bands: Common, length: int, evidence: float) -> bool:
+    """Whether two brief recordings are one; length: words of the shorter one. Words by one synthetic voice that differ
+    in a consonant agree but for a tenth of a second, so a part of a second must agree everywhere."""
     if min(bands.covered) < _BANDS_COVERED or max(bands.covered) < _WHOLLY_COVERED:
         return False
     if bands.num_changes < max(4, _LEAST_CHANGES * bands.num_words):
         return False
+    if length < _WORD and not _is_word(bands):
+        return False
     is_even = bands.correlation >= _EVEN_CORRELATION and bands.worst >= _EVEN_WORST
     return (is_even and bands.num_words >= _EVEN_WORDS) or bands.evidence >= evidence
+
+
+def _is_word(bands: Common) -> bool:
+    """Whether what agrees is one spoken word. Another consonant makes firm bits oppose each other, and an ending is as
+    long as what a cut loses: where both begin and end together noise may oppose some bits, else hardly any may; forms
+    of one word share their beginnings, so a cut beginning may oppose more than a cut end."""
+    head, tail = bands.apart
+    if head == tail == 0:
+        bound, worst = _NOISE_OPPOSED
+    elif tail <= 1 and head in _CUT_WORDS and bands.correlation >= _CUT_CORRELATION:
+        bound, worst = _CUT_OPPOSED
+    else:
+        bound, worst = _WORD_OPPOSED
+    return max(bands.apart) <= _WORD_APART and bands.opposed <= bound and bands.opposed_worst <= worst
 
 
 def _is_inside(bands: Common, evidence: float) -> bool:

@@ -25,6 +25,7 @@ _MAX_ANCHORS = 3
 _VOTED, _MAX_VOTES = 4, 1 << 16  # shifts tried per block; pairs of equal half words of two long recordings
 _HOPELESS = 0.25  # correlation of the best block; a copy has more, whatever was done to it
 _WORST_SHARE = 0.25  # of what a usual window holds: a window with fewer firm bits says nothing
+_SPREAD = 8  # band signs that see a sound before it begins, or after it ended
 
 
 class Common(NamedTuple):
@@ -36,6 +37,12 @@ class Common(NamedTuple):
     num_changes: int  # firm signs that change from word to word: none in a steady tone
     covered: tuple[float, float]  # share of the audible words of either
     spans: tuple[int, int, int, int]  # first and end word in the shorter, then in the longer
+    opposed: float = (
+        0.0  # share of the bits firm in both that differ: noise makes bits weak, another phone opposes them
+    )
+    opposed_worst: float = 0.0  # the same, of the worst quarter of its windows
+    # words of sound, however faint, by which more precedes and by which more follows the part in one than in the other
+    apart: tuple[int, int] = (0, 0)
 
     @property
     def evidence(self) -> float:
@@ -53,6 +60,16 @@ def firm_bits(words: Words) -> NDArray[np.int64]:
     """How many bits of each word are firm."""
     num: NDArray[np.int64] = np.bitwise_count(words >> _HALF).astype(np.int64)
     return num
+
+
+def agreement(ones: Words, others: Words) -> NDArray[np.float64]:
+    """The correlation of each row of the ones with the same row of the others, where both are not silent."""
+    both = (ones >> _HALF != 0) & (others >> _HALF != 0)
+    firm = (ones & others) >> _HALF
+    num_different = np.bitwise_count((ones ^ others) & firm).sum(axis=1, dtype=np.int64)
+    gain = np.bitwise_count(firm).sum(axis=1, dtype=np.int64) - 2 * num_different
+    full = (np.where(both, firm_bits(ones), 0) + np.where(both, firm_bits(others), 0)).sum(axis=1) / 2
+    return np.asarray(gain / np.maximum(full, 1))
 
 
 def common_part(short: Words, long: Words, *, block: int, drift: int, window: int) -> Common:
@@ -206,6 +223,8 @@ def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int)
         for total, (first, last) in zip(audible_part, ((low, high), (begin, end)), strict=True)
     ]
     changes = min(_changes(short[low:high]), _changes(long[begin:end]))
+    opposed, opposed_worst = _opposed(short[low:high], other[low:high], window)
+    margins = _margins(short, low, high), _margins(long, int(begin), int(end))
     return Common(
         float(gain.sum() / max(full.sum(), 1)),
         float(local.min()),
@@ -213,6 +232,34 @@ def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int)
         changes,
         (covered[0], covered[1]),
         (low, high, int(begin), int(end)),
+        opposed,
+        opposed_worst,
+        (abs(margins[0][0] - margins[1][0]), abs(margins[0][1] - margins[1][1])),
+    )
+
+
+def _opposed(one: Words, other: Words, window: int) -> tuple[float, float]:
+    """Share of the bits firm in both that differ: of all, and of the worst quarter of the windows that say enough."""
+    firm = (one & other) >> _HALF
+    ones = np.ones(min(window, len(one)))
+    counts = [np.bitwise_count(bits).astype(np.float64) for bits in ((one ^ other) & firm, firm)]
+    different, both = (np.convolve(count, ones, "valid") for count in counts)
+    is_full = both >= _WORST_SHARE * np.percentile(both, 80)
+    local = np.sort(different[is_full] / np.maximum(both[is_full], 1))
+    worst = local[-max(1, len(local) // 4) :].mean()
+    return float(counts[0].sum() / max(counts[1].sum(), 1)), float(worst)
+
+
+def _margins(words: Words, low: int, high: int) -> tuple[int, int]:
+    """How many words of sound, however faint, lie before and behind a part. Digital silence has no signs; next to it
+    a sound begins some words early and ends some late."""
+    sounding = np.flatnonzero(words & _SIGNS)
+    if not len(sounding):
+        return 0, 0
+    first, last = int(sounding[0]), int(sounding[-1]) + 1
+    return (
+        max(low - first - _SPREAD * (first > 0), 0),
+        max(last - high - _SPREAD * (last < len(words)), 0),
     )
 
 
@@ -222,6 +269,11 @@ def _heaviest(values: NDArray[np.float64]) -> tuple[int, int]:
     rises = sums - np.minimum.accumulate(sums)
     high = int(np.argmax(rises))
     return int(np.argmin(sums[: high + 1])), high
+
+
+def num_changes(words: Words) -> int:
+    """Signs that change from one word to the next, firm or not."""
+    return int(np.bitwise_count((words[1:] ^ words[:-1]) & _SIGNS).sum())
 
 
 def _changes(words: Words) -> int:

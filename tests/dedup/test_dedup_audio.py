@@ -226,3 +226,61 @@ def test_keys_depend_on_the_set_of_recordings_and_not_on_its_order(monkeypatch):
     monkeypatch.setattr(audio_keys, "_BLOCK_WORDS", 100)
     shuffled = rare_keys(Ragged.of([rows[at] for at in order]), stretches, lag=4, quota=2, salt=0)
     assert all(np.array_equal(shuffled[place], straight[at]) for place, at in enumerate(order))
+
+
+def test_strangers_keep_no_keys_however_many_they_are():
+    """What two share by chance does not agree around the key, so nothing is compared."""
+    rng = np.random.default_rng(2)
+    rows = Ragged.of([random_words(rng, 150) for _ in range(2_000)])
+    keys = rare_keys(rows, np.full(2_000, 8), lag=4, quota=2, salt=0, bits=8)
+    assert keys.lengths.mean() < 1
+
+
+def test_a_tone_has_no_keys():
+    time = np.arange(2 * RATE) / RATE
+    tones = [(0.3 * np.sin(2 * np.pi * hertz * time)).astype(np.float32) for hertz in (440, 440.5, 441)]
+    assert not matcher(tones).keys.lengths.any()
+
+
+def test_equal_recordings_are_compared_once(monkeypatch):
+    compared = []
+    measured = audio.Recordings._compared
+    monkeypatch.setattr(audio.Recordings, "_compared", lambda *args: compared.append(args) or measured(*args))
+    found = matcher([voice(1)] * 5 + [voice(2)]).compare(0, np.arange(1, 6))
+    assert found.relation.tolist() == [SAME] * 4 + [0] and len(compared) == 2
+
+
+def relation_of_words(one, other):
+    prints = {audio.METHOD: Ragged.empty(2), audio.BANDS: Ragged.of([one, other])}
+    return int(audio.matcher(prints, SETTINGS).compare(0, np.array([1])).relation[0])
+
+
+@pytest.mark.parametrize(
+    "num_faint, num_opposed, expected", [(0, 0, SAME), (3, 0, SAME), (7, 0, 0), (3, 4, 0), (0, 4, SAME)]
+)
+def test_words_are_one_where_they_end_together_or_no_bits_oppose_each_other(num_faint, num_opposed, expected):
+    """Half a second; a faint ending of 48 ms is what a cut loses, one of 112 ms is another form of the word, and a
+    consonant of 64 ms in which 5 of 32 signs differ is one where the end differs too."""
+    rng = np.random.default_rng(3)
+    word, faint = random_words(rng, 34), random_words(rng, num_faint) & np.uint64(0xFFFFFFFF)
+    other = np.concatenate([word, faint])
+    other[14 : 14 + num_opposed] ^= np.uint64(0b11111 << 9)
+    assert relation_of_words(word, other) == relation_of_words(other, word) == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_word_between_digital_silence_is_the_same_word(seed):
+    word, silence = voice(seed, 0.45), np.zeros(6_000, np.float32)
+    assert audio_pairs([word, np.concatenate([silence, word, silence])]) == {(0, 1)}
+
+
+def test_equal_prints_of_which_little_is_firm_are_one_and_those_of_a_tone_are_not():
+    rng, time = np.random.default_rng(5), np.arange(24_000) / RATE
+    beeps = [
+        (0.3 * np.sin(2 * np.pi * 900 * time) * (time < 0.5) + rng.normal(0, 0.01, len(time))).astype(np.float32)
+        for _ in range(6)
+    ]
+    found = matcher([*beeps, *beeps])
+    assert all(found.compare(at, np.array([at + 6])).relation[0] == SAME for at in range(6))
+    tone = (0.3 * np.sin(2 * np.pi * 440 * time)).astype(np.float32)
+    assert audio_pairs([tone, tone.copy()]) == set()
