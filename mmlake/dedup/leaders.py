@@ -289,7 +289,9 @@ class Walk:
         self._evidence[other, one] = edge
 
     def _closeness(self, one: int, others: Positions) -> float:
-        scores = [self._matcher.compare(one, others[low : low + _CHUNK]).score for low in range(0, len(others), _CHUNK)]
+        scores = [
+            self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
+        ]
         return float(np.concatenate(scores).mean()) if scores else 0.0
 
 

@@ -12,6 +12,7 @@ from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
 RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
+_DETAIL_WEIGHT = 0.3  # frames and tones, which the score is less for, count more
 _SIBLING_SCORE = 0.85  # of two spans of one item
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
@@ -26,16 +27,24 @@ class Found(NamedTuple):
     method: NDArray[np.int8]  # position in Tier.pair_methods
     # start and end in the one, start and end in the other, of shape (others, 4); None where whole meets whole
     spans_s: NDArray[np.float32] | None = None
+    # how much of the finest detail both have, 0..1; None where the tier knows nothing finer than the score
+    detail: NDArray[np.float64] | None = None
+
+    @property
+    def closeness(self) -> NDArray[np.float64]:
+        """What the members of a cluster are compared by: a copy that lost something is further from all others."""
+        return self.score if self.detail is None else self.score + _DETAIL_WEIGHT * self.detail
 
     def mirrored(self) -> Found:
         """The same, seen from the others."""
         spans = None if self.spans_s is None else self.spans_s[:, [2, 3, 0, 1]]
-        return Found(_MIRRORED[self.relation], self.score, self.method, spans)
+        return Found(_MIRRORED[self.relation], self.score, self.method, spans, self.detail)
 
     def at(self, rows: NDArray[np.bool_] | Positions) -> Found:
         """These rows of it."""
         spans = None if self.spans_s is None else self.spans_s[rows]
-        return Found(self.relation[rows], self.score[rows], self.method[rows], spans)
+        detail = None if self.detail is None else self.detail[rows]
+        return Found(self.relation[rows], self.score[rows], self.method[rows], spans, detail)
 
 
 class Matcher(Protocol):
