@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup import DedupSettings, image, image_matcher
+from mmlake.dedup import DedupSettings, audio, image, image_matcher
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import Criterion, Standing, standing_of
+from mmlake.quality.audio_fidelity import Fidelity
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
 from tests.quality.test_image_fidelity import photograph
@@ -123,3 +124,43 @@ def test_the_quality_of_a_lossy_webp_is_read_and_a_lossless_one_has_none():
     assert all(abs(found - wanted) < 20 for found, wanted in zip(read, (20, 50, 80, 95), strict=True))
     assert webp_quality(coded(one, "WEBP", lossless=True)) is None
     assert webp_quality(coded(one, "WEBP", quality=80)[:30]) is None
+
+
+def elected_recording(recordings):
+    """The name of the recording that stays of lossless ones, closeness aside. recordings: name -> (samples, rate)."""
+    names, rows = list(recordings), []
+    for samples, rate_hz in recordings.values():
+        known = Fidelity()
+        known.add(samples[:, None].astype(np.float32), rate_hz)
+        rows.append(known.found(is_lossless=True) | {"duration_s": len(samples) / rate_hz})
+    columns = {
+        one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
+        for one in audio.FIDELITY
+        if not one.is_closeness
+    }
+    nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
+    at = standing_of(pa.table(nodes | columns), audio.FIDELITY).elect(np.arange(len(names)), lambda one, others: 0.0)
+    return names[at]
+
+
+def spoken(seconds, rate_hz=16_000, hiss=0.045):
+    """Bursts of sound up to the last band between pauses with hiss."""
+    rng = np.random.default_rng(9)
+    time_s = np.arange(int(seconds * rate_hz)) / rate_hz
+    loud = (np.sin(2 * np.pi * 1.5 * time_s) > 0) * (0.6 + 0.4 * np.sin(2 * np.pi * 7 * time_s))
+    return np.round(np.clip(rng.normal(0, 0.08, len(time_s)) * (loud + hiss), -1, 1) * 32_767) / 32_768
+
+
+def test_a_copy_without_its_treble_is_no_truer_for_its_quieter_pauses():
+    import soxr
+
+    one = spoken(4)
+    pauses = np.abs(one).reshape(-1, 320).mean(axis=1) < 0.01
+    low = np.round(soxr.resample(one, 16_000, 8_000) * np.where(np.repeat(pauses, 160), 0.3, 1) * 32_767) / 32_768
+    assert elected_recording({"a-low": (low, 8_000), "b-original": (one, 16_000)}) == "b-original"
+
+
+def test_music_that_fills_the_edges_of_a_short_recording_does_not_make_it_longer():
+    one = np.concatenate([np.zeros(2_400), spoken(1.6, hiss=0.25), np.zeros(2_400)])
+    hum = np.round(0.03 * np.sin(2 * np.pi * 220 * np.arange(len(one)) / 16_000) * 32_767) / 32_768
+    assert elected_recording({"a-original": (one, 16_000), "b-music": (one + hum, 16_000)}) == "a-original"
