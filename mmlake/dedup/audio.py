@@ -38,6 +38,9 @@ FIDELITY = (
     Criterion(name="sample_rate", column="filled_hz", tolerance=0.25, says="nothing cut off above"),
     Criterion(name="length", column="sound_s", tolerance=0.09, margin=0.5, says="longer uncut"),
     Criterion(
+        name="usual_length", column="duration_s", table="tracks", best="usual", tolerance=0.03, says="usual length"
+    ),
+    Criterion(
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
     ),
     Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=5.5, says="recorded louder"),

@@ -164,3 +164,16 @@ def test_music_that_fills_the_edges_of_a_short_recording_does_not_make_it_longer
     one = np.concatenate([np.zeros(2_400), spoken(1.6, hiss=0.25), np.zeros(2_400)])
     hum = np.round(0.03 * np.sin(2 * np.pi * 220 * np.arange(len(one)) / 16_000) * 32_767) / 32_768
     assert elected_recording({"a-original": (one, 16_000), "b-music": (one + hum, 16_000)}) == "a-original"
+
+
+def test_silence_around_a_recording_and_a_short_cut_are_not_its_usual_length():
+    one = spoken(4)
+    silence = np.zeros(8_000)
+    family = {
+        "a-padded": (np.concatenate([silence, one, silence]), 16_000),
+        "b-cut": (one[5_600:], 16_000),
+        "c-original": (one, 16_000),
+        "d-quieter": (np.round(one * 0.5 * 32_768) / 32_768, 16_000),
+        "e-quieter": (np.round(one * 0.4 * 32_768) / 32_768, 16_000),
+    }
+    assert elected_recording(family) == "c-original"
