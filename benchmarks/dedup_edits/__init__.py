@@ -27,6 +27,7 @@ class Report:
     survivors: float  # share of families (an original and all of its edits) of which the original stays
     num_families: int
     missed: list[str] = field(default_factory=list)  # what is still not found, in a sentence each
+    beaten: list[str] = field(default_factory=list)  # the edits that stay in place of an original
 
     def table(self) -> str:
         """The report in Markdown."""
@@ -38,4 +39,6 @@ class Report:
             f"False pairs: {self.num_false} of {self.num_unrelated:,}. The original stays in {self.survivors:.0%} of "
             f"{self.num_families} families."
         )
+        if self.beaten:
+            last += f" In its place stay: {', '.join(sorted(self.beaten))}."
         return "\n".join([*rows, "", last, *(f"Missed: {one}" for one in self.missed)])

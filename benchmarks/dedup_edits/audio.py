@@ -122,7 +122,8 @@ def _inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
         parts.append(block.mean(axis=1))
         rate = rate_hz
     mono = soxr.resample(np.concatenate(parts), rate, audio.RATE_HZ)
-    return source.found(is_lossless(path)), mono.astype(np.float32)
+    measures = source.found(is_lossless(path)) | {"duration_s": len(mono) / audio.RATE_HZ}
+    return measures, mono.astype(np.float32)
 
 
 def _plain(samples: Samples) -> NDArray[np.uint32]:
@@ -168,9 +169,13 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
         ours = np.mean([cluster[name] == cluster[firsts[row[0]][0]] for name, row in mine])
         theirs = np.mean([plain[row[0]](row[3]) for _, row in mine])
         table.append(Edit(edit, len(mine), float(ours), "chromaprint", float(theirs)))
+    left_of = {right: left for left, right, relation in near if relation != "overlaps"}
+    edit_of = {name: row[1] for name, row in zip(names, rows, strict=True)}
+    beaten = [edit_of[left_of[name]] for name, _ in firsts.values() if name in left_of]
     stay = float(np.mean([name not in gone for name, _ in firsts.values()]))
     missed = ["below 2 s noise at 10 dB, music underneath and Opus 8k leave too few bits that are firm"]
-    return Report("audio", table, len(firsts) * (len(firsts) - 1) // 2, false, stay, len(firsts), missed)
+    num_pairs = len(firsts) * (len(firsts) - 1) // 2
+    return Report("audio", table, num_pairs, false, stay, len(firsts), missed, beaten)
 
 
 def _near_pairs(

@@ -22,7 +22,7 @@ from benchmarks.dedup_edits import Edit, Report
 from mmlake.dedup import DedupSettings, image, image_matcher
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import CLOSENESS, standing_of
+from mmlake.dedup.survivors import standing_of
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
 
@@ -108,7 +108,7 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     families = {at: edits_of(photos[at], rng) for at in chosen}
     blobs = [(at, "", blob) for at, blob in enumerate(photos)]
     blobs += [(at, name, blob) for at, family in families.items() for name, blob in family.items()]
-    survivor = _survivors([blob for _, _, blob in blobs])
+    survivor = survivors([blob for _, _, blob in blobs])
     lead = {at: survivor[at] for at in range(len(photos))}
     names = list(next(iter(families.values())))
     hits = dict.fromkeys(names, 0)
@@ -126,17 +126,20 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     kept = sum(lead[at] == at for at in families)
     num_unrelated = len(photos) * (len(photos) - 1) // 2
     missed = [f"{row.name}: {1 - row.ours:.0%} of the copies" for row in rows if row.ours < 1]
-    return Report("image", rows, num_unrelated, num_false, kept / len(families), len(families), missed)
+    beaten = [blobs[lead[at]][1] for at in families if lead[at] != at]
+    return Report("image", rows, num_unrelated, num_false, kept / len(families), len(families), missed, beaten)
 
 
-def _survivors(blobs: list[bytes]) -> list[int]:
+def survivors(blobs: list[bytes]) -> list[int]:
     """For each picture the position of the one that stays for it."""
+    from PIL import Image
+
     digests = np.array([hashlib.sha256(blob).hexdigest() for blob in blobs])
     order = np.argsort(digests)
     prints = [image.fingerprint(blobs[at]) for at in order]
     table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
-    measures = [fidelity(decoded(blobs[at])) for at in order]
-    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if one is not CLOSENESS}
+    measures = [fidelity(decoded(blobs[at])) | {"width_px": Image.open(io.BytesIO(blobs[at])).width} for at in order]
+    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if not one.is_closeness}
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
     standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)
     found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))

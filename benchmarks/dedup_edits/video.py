@@ -251,7 +251,9 @@ def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
     num_false = sum(one != other for one, other in false)
     survivors = sum(family[""] not in keeper for family in families) / num
     missed = [f"{edit.name}: {1 - edit.ours:.0%}" for edit in found if edit.ours < 1]
-    return Report("video", found, num * (num - 1) // 2, num_false, survivors, num, missed)
+    edit_of = {digest: name for family in families for name, digest in family.items()}
+    beaten = [edit_of[keeper[family[""]]] for family in families if family[""] in keeper]
+    return Report("video", found, num * (num - 1) // 2, num_false, survivors, num, missed, beaten)
 
 
 def _measured(digest: str, store: BlobStore) -> dict[str, float | None]:

@@ -33,10 +33,13 @@ FIDELITY = (
     Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
     Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),
     Criterion(name="channels", column="num_true_channels", tolerance=0, says="more channels that differ"),
-    Criterion(name="noise", column="floor_db", best="low", tolerance=0, margin=8, says="quieter pauses"),
     Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.25, says="higher frequencies"),
+    Criterion(name="noise", column="floor_db", best="low", tolerance=0, margin=8, says="quieter pauses"),
     Criterion(name="sample_rate", column="filled_hz", tolerance=0.25, says="nothing cut off above"),
-    Criterion(name="length", column="sound_s", tolerance=0.09, says="longer uncut"),
+    Criterion(name="length", column="sound_s", tolerance=0.09, margin=0.5, says="longer uncut"),
+    Criterion(
+        name="usual_length", column="duration_s", table="tracks", best="usual", tolerance=0.03, says="usual length"
+    ),
     Criterion(
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
     ),

@@ -1,7 +1,8 @@
 """Near duplicates of pictures: prints of one picture, and the tier's matcher of many.
 
 Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole picture, then of what lies inside uniform
-borders and inside caption bars, where it has any), "luma" (a thumbnail) and "layout" (those borders, and the size).
+borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, and the size) and
+"detail" (four pieces at 512 px: what sets copies of one frame apart).
 Colour plays no part: a grey copy is a near duplicate. Candidates come from hashes (`image_matcher`), verdicts from the
 thumbnails (`image_alignment`).
 """
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, bars, content, cut
 from mmlake.dedup import perceptual
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
+from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 
@@ -24,26 +25,32 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 METHOD, MIRRORED, ROTATED, CROPPED = "phash", "phash-mirrored", "phash-rotated", "phash-cropped"
-METHODS = (METHOD, "luma", "layout")
+METHODS = (METHOD, "luma", "layout", "detail")
 PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED)
 SIDE, SMALL_SIDE = 64, 32  # px of the thumbnail; the small one holds all that a picture of few pixels has
 SMALL_PX = 48  # shorter side of a picture that has the small one
-# tolerances: what copies without loss and the original differ by (docs/dedup.md). Compression counts twice: before all
-# else where it spoils, and between copies that show the same
+# In this order, each within what a copy without loss and the original differ by (docs/dedup.md). Copies change tones,
+# frame and detail each in its own way, so the original is closest to all of them: that decides before measures of a
+# picture alone, which noise and resampling mislead. What is coarsely compressed or a thumbnail goes before it, however
+# many copies it has; traces of compression decide between copies that show the same.
 FIDELITY = (
-    Criterion(name="compression", column="codec_quality", tolerance=0.4, says="fewer traces of compression"),
-    Criterion(name="detail", column="detail_px", tolerance=0.35, says="more real resolution"),
-    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.3, says="not enlarged or blurred"),
-    Criterion(name="noise", column="noise_floor", best="low", tolerance=0.7, margin=4.0, says="less noise"),
+    Criterion(name="compression", column="codec_quality", tolerance=0.6, says="fewer traces of compression"),
+    Criterion(name="resolution", column="detail_px", tolerance=0.8, says="no thumbnail"),
+    close_within(3e-3),
+    Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
     Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
+    Criterion(name="detail", column="detail_px", tolerance=0.5, says="more real resolution"),
+    Criterion(name="size", column="width_px", table="tracks", best="usual", tolerance=0.2, says="usual size"),
+    close_within(5e-4),
+    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.3, says="not enlarged or blurred"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
-    CLOSENESS,
-    Criterion(name="coding", column="codec_quality", tolerance=0.2, says="compressed clearly less"),
-    Criterion(name="grain", column="noise_floor", best="low", tolerance=0.0, margin=2.0, says="less grain"),
+    Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
+    close_within(2e-4),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
     length_of("width_px"),
 )
-_DRAFT_PX = 160  # libjpeg scales while it decodes: a 12-megapixel photo costs an eighth
+_DETAIL_PX = 512  # longer side that a picture is brought to before four pieces are cut out of it
+PIECE_PX, _PIECES_AT = 32, (0.33, 0.67)  # side of a piece, and where their middles are
 _MAX_PIXELS = 256_000_000
 
 
@@ -64,18 +71,41 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
         "layout": np.append(perceptual.pack_bytes(layout), np.uint64(min(size_px))),
+        "detail": perceptual.pack_bytes(_pieces(plane)),
     }
 
 
+def _pieces(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Four pieces of the picture one above the other, from the same places of each copy, whatever its size."""
+    import cv2
+
+    scale = 2 * _DETAIL_PX / max(plane_HW.shape)
+    if scale < 1:
+        size = [max(1, round(side * scale)) for side in plane_HW.shape[::-1]]
+        plane_HW = cv2.resize(plane_HW, size, interpolation=cv2.INTER_AREA).astype(np.uint8)
+        scale = 1.0
+    height, width = plane_HW.shape
+    found = []
+    for down in _PIECES_AT:
+        for across in _PIECES_AT:
+            # at twice the size, so that copies of every size are softened alike when the piece is halved
+            left, top = (at * side - 0.5 - (PIECE_PX - 0.5) / scale for at, side in ((across, width), (down, height)))
+            move = np.array([[1 / scale, 0, left], [0, 1 / scale, top]])
+            flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+            large = cv2.warpAffine(plane_HW, move, (2 * PIECE_PX,) * 2, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+            found.append(cv2.resize(large, (PIECE_PX, PIECE_PX), interpolation=cv2.INTER_AREA))
+    return np.concatenate(found)
+
+
 def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
-    """(the first frame in grey, transparent parts on white, at least 160 px where it has them; its size in px)."""
+    """(the first frame in grey, transparent parts on white, at least 512 px where it has them; its size in px)."""
     from PIL import Image, ImageOps
 
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         size_px = picture.size
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
-        picture.draft("L", (_DRAFT_PX, _DRAFT_PX))
+        picture.draft("L", (_DETAIL_PX, _DETAIL_PX))
         upright = ImageOps.exif_transpose(picture)
         if "A" in upright.mode or "transparency" in upright.info:
             flat = Image.new("RGBA", upright.size, "white")

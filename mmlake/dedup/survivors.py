@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions
 
-_FINALISTS = 16  # whose closeness to the rest is worked out
+_STARTERS, _FEW = 40, 6  # whose closeness is worked out, and against how many of the others, to find the finalists
+_FINALISTS = 8  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
-_AS_CLOSE = 2e-3  # of the mean score
 _TINY = 1e-9
 
 
@@ -32,14 +32,28 @@ class Criterion:
     name: str
     column: str  # of `tracks`, or the name of a measure
     table: str = "measures"  # or "tracks"
-    best: str = "high"  # or "low"
+    best: str = "high"  # or "low", or "usual": near the median of the cluster, which most copies leave as it was
     tolerance: float = 0.1  # of the better value: what differs less is as good
     margin: float = 0.0  # the same, in the unit of the number
     says: str  # what was better about the one that stays: "lossless over lossy"
 
+    @property
+    def is_closeness(self) -> bool:
+        """Whether matchers say it, not a column."""
+        return not self.column
 
-# marks in a list of criteria where closeness to the rest of the cluster decides
-CLOSENESS = Criterion(name="closeness", column="", says="closest to the rest of its cluster")
+    @property
+    def is_of_cluster(self) -> bool:
+        """Whether all members decide together: nothing is said of two alone."""
+        return self.is_closeness or self.best == "usual"
+
+
+def close_within(margin: float) -> Criterion:
+    """The mark in a list of criteria where closeness to the rest of the cluster decides; margin: of the mean score."""
+    return Criterion(name="closeness", column="", margin=margin, says="closest to the rest of its cluster")
+
+
+CLOSENESS = close_within(2e-3)
 
 
 def length_of(column: str, *, unit: str = "") -> Criterion:
@@ -66,7 +80,7 @@ class Standing:
 
     def order(self) -> Positions:
         """All positions, the one that would stay first."""
-        grades = [-self._grade(at) for at, one in enumerate(self.criteria) if one is not CLOSENESS]
+        grades = [-self._grade(at) for at, one in enumerate(self.criteria) if not one.is_of_cluster]
         keys = [self.priority, ~self.is_clean, *grades, self.rank]
         return np.lexsort(keys[::-1]).astype(np.int64)
 
@@ -86,14 +100,14 @@ class Standing:
         left = members[self.priority[members] == self.priority[members].min()]
         if self.is_clean[left].any():
             left = left[self.is_clean[left]]
+        others = members if rest is None else rest
         for at, criterion in enumerate(self.criteria):
             if len(left) == 1:
                 break
-            left = (
-                self._closest(left, members if rest is None else rest, closeness)
-                if criterion is CLOSENESS
-                else self._best(left, at)
-            )
+            if criterion.is_closeness:
+                left = self._closest(left, others, closeness, slack=criterion.margin)
+            else:
+                left = self._usual(left, at, others) if criterion.best == "usual" else self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
 
     def reason(self, keeper: int, goer: int) -> str:
@@ -104,7 +118,7 @@ class Standing:
             return "clean before flagged"
         for at, criterion in enumerate(self.criteria):
             one, other = self.values[keeper, at], self.values[goer, at]
-            if criterion is CLOSENESS or math.isnan(one) or math.isnan(other):
+            if criterion.is_of_cluster or math.isnan(one) or math.isnan(other):
                 continue
             if not self._as_good(at, other, one) and self._as_good(at, one, other):
                 return f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
@@ -130,18 +144,33 @@ class Standing:
         best = np.nanmax(values) if self.criteria[at].best == "high" else np.nanmin(values)
         return left[[math.isnan(value) or self._as_good(at, float(value), float(best)) for value in values]]
 
+    def _usual(self, left: Positions, at: int, members: Positions) -> Positions:
+        known = self.values[members, at]
+        known = known[~np.isnan(known)]
+        if len(known) < 3:
+            return left
+        usual, criterion = float(np.median(known)), self.criteria[at]
+        slack = max(criterion.margin, criterion.tolerance * abs(usual))
+        near = left[~(np.abs(self.values[left, at] - usual) > slack)]
+        return near if len(near) else left
+
     def _as_good(self, at: int, value: float, best: float) -> bool:
         criterion = self.criteria[at]
         slack = max(criterion.margin, criterion.tolerance * max(abs(best), abs(value))) + _TINY
         return value >= best - slack if criterion.best == "high" else value <= best + slack
 
-    def _closest(self, left: Positions, members: Positions, closeness: Callable[[int, Positions], float]) -> Positions:
+    def _closest(
+        self, left: Positions, members: Positions, closeness: Callable[[int, Positions], float], *, slack: float
+    ) -> Positions:
         if len(members) < 3:
             return left
-        left = left[np.argsort(self.rank[left])][:_FINALISTS]
         rest = members[np.argsort(self.rank[members])]
+        if len(left) > _FINALISTS:
+            left = left[self.take(left).order()][:_STARTERS]
+            means = np.array([closeness(int(one), rest[rest != one][:_FEW]) for one in left])
+            left = left[np.argsort(-means, kind="stable")[:_FINALISTS]]
         means = np.array([closeness(int(one), rest[rest != one][:_REST]) for one in left])
-        closest: Positions = left[means >= means.max() - _AS_CLOSE]
+        closest: Positions = left[means >= means.max() - slack]
         return closest
 
 
@@ -150,7 +179,7 @@ def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing
     num = nodes.num_rows
     values = np.full((num, len(criteria)), np.nan)
     for at, criterion in enumerate(criteria):
-        if criterion is not CLOSENESS:
+        if not criterion.is_closeness:
             values[:, at] = nodes[criterion.name].cast(pa.float64()).to_numpy(zero_copy_only=False)
     return Standing(
         _ranks(nodes["digest"]),

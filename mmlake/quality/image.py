@@ -13,6 +13,7 @@ from mmlake.pictures import picture_formats
 from mmlake.quality.image_fidelity import FIDELITY_MEASURES, Decoded, fidelity
 from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.webp import webp_quality
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # H height, W width
 MEASURED_SIDE_PX = 512
 _FULL_SIDE_PX = 1_024  # of a larger JPEG; detail finer than that costs four times as much to see
+_COLOUR_PX = 8  # side of the squares whose colour is measured
 _REBLUR_PX = 9  # width of the box filter of Crete et al.
 _MIN_STRUCTURE = 0.1  # grey levels; mean step between neighbours below which only rounding is left
 
@@ -67,18 +69,17 @@ def decoded(data: bytes) -> Decoded:
                 chroma=_chroma(picture),
                 mode=mode,
                 table=tuple(tables[min(tables)]) if tables else None,
-                is_lossy_webp=picture.format == "WEBP" and b"VP8L" not in data[:64],
+                webp_quality=webp_quality(data) if picture.format == "WEBP" else None,
             )
 
 
 def _chroma(picture: Image) -> float:
-    """Mean distance of the colours from grey, in levels, of every fourth pixel."""
-    if picture.mode == "YCbCr":
-        return float(np.abs(np.asarray(picture)[::4, ::4, 1:].astype(np.int16) - 128).mean())
+    """Mean distance of the colours from grey, in levels, of squares: what a codec keeps of colour."""
     if picture.mode in ("L", "LA", "La", "1") or picture.mode.startswith(("I", "F")):
         return 0.0
-    colours = np.asarray(picture.convert("RGB").reduce(4) if min(picture.size) >= 4 else picture.convert("RGB"))
-    return float((colours.max(axis=2) - colours.min(axis=2)).mean()) / 2
+    small = picture if picture.mode == "YCbCr" else picture.convert("RGB")
+    small = small.reduce(min(_COLOUR_PX, *small.size)).convert("YCbCr")
+    return float(np.abs(np.asarray(small)[..., 1:].astype(np.int16) - 128).mean())
 
 
 def _shrunk(plane_HW: np.ndarray) -> np.ndarray:
@@ -160,7 +161,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="2",
+        revision="3",
     ),
 )
 

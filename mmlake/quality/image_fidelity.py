@@ -12,24 +12,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FIDELITY_MEASURES = ("detail_px", "sharp_fraction", "codec_quality", "noise_floor", "is_coloured", "bits_per_channel")
+FIDELITY_MEASURES = (
+    "detail_px",
+    "sharp_fraction",
+    "codec_quality",
+    "noise_floor",
+    "is_coloured",
+    "chroma_levels",
+    "bits_per_channel",
+)
 _ROWS = 96  # of blocks whose steps are read
 _TILE_PX, _TILES = 160, (0.33, 0.67)  # whose spectrum is taken, and where their middles are
 _BANDS = 20  # of the spectrum, up to one cycle in two pixels
 _BASE = slice(2, 4)  # bands that every picture fills
 _FALL = 0.05  # of the power that a natural picture has at a frequency: 1/f^2 from the base on (Field 1987)
 _CODEC_POWER = 1.0  # squared grey levels that a codec at quality 92 adds at every frequency
-_NOISE_LEVELS = 4.0  # above it the floor is noise; below it may be fine texture
 _PLAIN_QUALITY = 100.0
-_WEBP_QUALITY = 30.0  # of lossy WebP: its headers say nothing in JPEG's terms, and most are made of a JPEG
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
 _BLOCK_PX = 16  # of which the quietest tenth gives the noise floor
 _STEPS = np.arange(3.0, 80.0)  # of quantization that are searched
 _BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
 # of which the steps are searched, with those of the standard table at quality 50
 _MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
+_LOW_MODES = (*_MODES, (1, 2), (2, 1), (2, 2))
 _LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
-_TWICE, _TWICE_FINE, _FINE = 0.5, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
+_TWICE = 0.6  # roughness of what was compressed twice
 _TWICE_QUALITY = 65.0  # what that counts at most
 _LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
 _PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
@@ -44,7 +51,7 @@ class Decoded:
     chroma: float  # mean distance of its colours from grey, in levels
     mode: str  # of the file, as Pillow names it
     table: tuple[int, ...] | None  # quantization of luma, of a JPEG
-    is_lossy_webp: bool
+    webp_quality: float | None  # of a lossy WebP
 
 
 def fidelity(decoded: Decoded) -> dict[str, float | None]:
@@ -52,13 +59,14 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
     luma_HW = decoded.luma_HW
     scale = max(1.0, decoded.stored_px / max(luma_HW.shape))
     noise = noise_floor(luma_HW)
-    sharp = sharp_fraction(luma_HW, noise=noise)
+    sharp = sharp_fraction(luma_HW)
     return {
         "detail_px": float(np.sqrt(luma_HW.size)) * scale * sharp,
         "sharp_fraction": sharp,
         "codec_quality": codec_quality(decoded, is_full=scale == 1.0),
         "noise_floor": noise,
         "is_coloured": float(decoded.chroma >= _COLOUR_LEVELS),
+        "chroma_levels": decoded.chroma,
         "bits_per_channel": _bits(decoded.mode),
     }
 
@@ -71,9 +79,9 @@ def _bits(mode: str) -> float:
     return 5.0 if mode in ("P", "PA") else 8.0  # a palette of 256 colours: some 5 bits a channel
 
 
-def sharp_fraction(luma_HW: NDArray[np.float32], *, noise: float) -> float:
+def sharp_fraction(luma_HW: NDArray[np.float32]) -> float:
     """How far up the spectrum there is detail: 1.0 up to the last pixel, .5 in a picture that was enlarged twofold,
-    less in one that is blurred. noise: grey levels of white noise, which is no detail."""
+    less in one that is blurred. Noise counts as detail: the noise of a camera is what a copy loses first."""
     height, width = luma_HW.shape
     found = []
     for row in _TILES:
@@ -81,13 +89,13 @@ def sharp_fraction(luma_HW: NDArray[np.float32], *, noise: float) -> float:
             top, left = (max(0, int(side * at) - _TILE_PX // 2) for side, at in ((height, row), (width, column)))
             tile = luma_HW[top : top + _TILE_PX, left : left + _TILE_PX]
             if min(tile.shape) >= 2 * _BANDS and tile.std() >= 1:
-                found.append(_held_fraction(tile, noise))
+                found.append(_held_fraction(tile))
     # the middle ones: a mark or a caption is sharp whatever it stands on
     found.sort()
     return float(np.mean(found[(len(found) - 1) // 2 : len(found) // 2 + 1])) if found else 1.0
 
 
-def _held_fraction(plane_HW: NDArray[np.float32], noise: float) -> float:
+def _held_fraction(plane_HW: NDArray[np.float32]) -> float:
     height, width = plane_HW.shape
     window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
     power = np.abs(np.fft.rfft2((plane_HW - plane_HW.mean()) * window)) ** 2 / float((window**2).sum())
@@ -95,7 +103,7 @@ def _held_fraction(plane_HW: NDArray[np.float32], noise: float) -> float:
     band = np.minimum((np.maximum(down[:, None], across[None]) * _BANDS).astype(np.int64), _BANDS - 1)
     # of a band the median: lines along the axes come from the window's sides, not from detail
     powers = np.array([float(np.median(power[band == at])) for at in range(_BANDS)])
-    powers = np.maximum(powers - (noise**2 if noise > _NOISE_LEVELS else _CODEC_POWER), 0)
+    powers = np.maximum(powers - _CODEC_POWER, 0)
     centres = (np.arange(_BANDS) + 0.5) / _BANDS
     natural = float((powers[_BASE] * centres[_BASE] ** 2).mean())
     held = np.flatnonzero(powers * centres**2 >= _FALL * natural)
@@ -109,16 +117,15 @@ def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
     quality = _PLAIN_QUALITY
     if decoded.table:
         quality = _table_quality(np.array(decoded.table, dtype=np.float64))
-    elif decoded.is_lossy_webp:
-        quality = _WEBP_QUALITY
+    elif decoded.webp_quality is not None:
+        quality = decoded.webp_quality
     if not is_full or min(decoded.luma_HW.shape) < 64:
         return quality
     values = _block_values(decoded.luma_HW)
     seen = _seen_quality(values)
     if seen + 5 < quality:
         quality = seen - 3
-    bound = _TWICE_FINE if quality >= _FINE else _TWICE
-    if decoded.table and _roughness(values, np.array(decoded.table).reshape(8, 8)) > bound:
+    if decoded.table and _roughness(values, np.array(decoded.table).reshape(8, 8)) > _TWICE:
         quality = min(quality, _TWICE_QUALITY)
     return min(quality, seen)
 
@@ -150,10 +157,10 @@ def _seen_quality(values: NDArray[np.float32]) -> float:
 
 
 def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> float:
-    """How far the counts of a JPEG's DCT values leap from each to the next: below .2 as it comes from a camera, .5 to 2
-    where values were rounded to other steps before (Popescu and Farid 2004)."""
+    """How far the counts of a JPEG's DCT values leap from each to the next: at most .4 as it comes from a camera, .8
+    to 2 where values were rounded to other steps before (Popescu and Farid 2004)."""
     found = []
-    for mode in _MODES:
+    for mode in _LOW_MODES:
         levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
         counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
         here, around = counts[2:-1], (counts[1:-2] + counts[3:]) / 2

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, preprocess, schemas, sources
-from mmlake.dedup import CLOSENESS, Criterion
+from mmlake.dedup import Criterion
 from mmlake.records import LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
@@ -45,7 +45,7 @@ def nodes(job: Job) -> pa.Table:
         "is_clean": pc.is_in(digests, value_set=clean),
         "num_occurrences": occurrences["priority_count"].take(at).cast(pa.int32()),
     }
-    criteria = [one for one in job.row.survivors if one is not CLOSENESS]
+    criteria = [one for one in job.row.survivors if not one.is_closeness]
     measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
     tracked = sorted({one.column for one in criteria if one.table == "tracks"})
     tracks = tables.concat("tracks", job.modality, columns=["digest", *tracked])
