@@ -124,10 +124,13 @@ def _reasons(
     standing: Standing, keepers: Positions, goers: Positions, relations: pa.ChunkedArray, num_followers_N: Positions
 ) -> pa.Array:
     """Why each of the one stays and each of the others goes."""
-    of_cluster = np.where(num_followers_N[keepers] > 1, "closest to the rest of its cluster", "smallest digest")
-    of_cluster = np.where(np.asarray(pc.equal(relations, "inside")), "lies inside the survivor", of_cluster)
+    is_inside = np.asarray(pc.equal(relations, "inside"))
+    num_members = np.where(is_inside, 2, 1 + num_followers_N[keepers])
+    of_pair = np.where(is_inside, "lies inside the survivor", "smallest digest")
     found = [
-        standing.reason(keeper, goer) or other
-        for keeper, goer, other in zip(keepers.tolist(), goers.tolist(), of_cluster.tolist(), strict=True)
+        standing.reason(keeper, goer, num_members=num) or other
+        for keeper, goer, num, other in zip(
+            keepers.tolist(), goers.tolist(), num_members.tolist(), of_pair.tolist(), strict=True
+        )
     ]
     return pa.array(found, pa.string())

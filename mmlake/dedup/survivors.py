@@ -110,19 +110,25 @@ class Standing:
                 left = self._usual(left, at, others) if criterion.best == "usual" else self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
 
-    def reason(self, keeper: int, goer: int) -> str:
-        """Why the one stays and the other goes: the first difference that counts."""
+    def reason(self, keeper: int, goer: int, *, num_members: int = 2) -> str:
+        """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
+        three and more, closeness decides before what comes after it in the list."""
         if self.priority[keeper] != self.priority[goer]:
             return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
         if self.is_clean[keeper] != self.is_clean[goer]:
             return "clean before flagged"
+        of_cluster = ""
         for at, criterion in enumerate(self.criteria):
             one, other = self.values[keeper, at], self.values[goer, at]
-            if criterion.is_of_cluster or math.isnan(one) or math.isnan(other):
-                continue
-            if not self._as_good(at, other, one) and self._as_good(at, one, other):
-                return f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
-        return ""
+            if criterion.is_of_cluster:
+                of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
+            elif not (math.isnan(one) or math.isnan(other)) and self._is_better(at, one, other):
+                measured = f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
+                return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
+        return of_cluster
+
+    def _is_better(self, at: int, one: float, other: float) -> bool:
+        return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
     def _grade(self, at: int) -> NDArray[np.float64]:
         """The values of a criterion in steps of its tolerance, higher is better; unknown ones stand last."""
