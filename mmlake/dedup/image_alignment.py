@@ -46,7 +46,7 @@ _SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this siz
 _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
 # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing; how far its alignment may be
 # from the one that the boxes say: bend and scale, pixels of the thumbnail
-_DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.0
+_DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.6
 # of those in another tone, which a fitted curve can bring near to what they are not
 _TONED_CORRELATION, _TONED_SPOT = 0.985, 0.12
 
@@ -101,6 +101,15 @@ class View:
 
         around = cv2.blur(self.thumbnail, (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX))
         return float((self.thumbnail - around).std())
+
+    @cached_property
+    def flat(self) -> float:
+        """The share of its neighbourhoods that show nothing, 0..1."""
+        import cv2
+
+        size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
+        variance = cv2.blur(self.thumbnail**2, size) - cv2.blur(self.thumbnail, size) ** 2
+        return float((variance < _SHOWS_LEVELS**2).mean())
 
     @cached_property
     def identity(self) -> bytes:
@@ -159,6 +168,7 @@ class _Place(NamedTuple):
     region: Box  # of the template
     orientation: int
     side_px: int  # of the smaller picture
+    is_drawn: bool  # both are drawings on a flat ground
 
 
 def _places(one: View, other: View) -> list[_Place]:
@@ -180,6 +190,7 @@ def _places(one: View, other: View) -> list[_Place]:
             region=template.regions[region],
             orientation=orientation,
             side_px=min(view.side_px, template.side_px),
+            is_drawn=min(view.flat, template.flat) >= _DRAWN_FLAT,
         )
         for correlation, view, template, orientation, box, region in found[:_NUM_PLACES]
     ]
@@ -210,12 +221,12 @@ def _verified(place: _Place, correlation: float) -> Likeness:
         return Likeness(False, 0.0, orientation, is_whole)
     sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
     toned = _toned(view, template, seen)
-    found, dimensions, unlike, flat = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
+    found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
     differing, contrast = _differences(toned, template, seen)
     bound, spot = correlation, _SPOT
-    if flat >= _DRAWN_FLAT and not _lies_as_said(warp, place):
+    if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
-    if dimensions < _PLAIN_DIMENSIONS or (flat >= _DRAWN_FLAT and place.side_px < _MARKABLE_PX):
+    if dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < _MARKABLE_PX):
         is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
         bound, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
@@ -225,7 +236,7 @@ def _verified(place: _Place, correlation: float) -> Likeness:
             marked = _veiled(spots, seen, toned, template)
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _, unlike, _ = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
+        found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
     if found < bound or unlike > _MOST_UNLIKE:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
@@ -238,11 +249,10 @@ def _verified(place: _Place, correlation: float) -> Likeness:
 def _lies_as_said(warp: Floats, place: _Place) -> bool:
     """Whether the alignment is the one that the boxes say. A drawing on a flat ground can be bent to fit another one of
     its kind: two handwritten digits, two letters; and a small one can be cut to fit as well."""
-    said = _said(place)
-    off = np.abs(warp - said)
-    is_near = bool(off[:, :2].max() <= _DRAWN_BEND and off[:, 2].max() <= _DRAWN_SHIFT_PX)
-    is_whole = bool(np.abs(said[:, :2] - np.eye(2)).max() <= _DRAWN_BEND)
-    return is_near and (is_whole or place.side_px >= _MARKABLE_PX)
+    said, is_small = _said(place), place.side_px < _MARKABLE_PX
+    off, most_bent = np.abs(warp - said), _DRAWN_BEND / 2 if is_small else _DRAWN_BEND
+    is_near = bool(off[:, :2].max() <= most_bent and off[:, 2].max() <= _DRAWN_SHIFT_PX)
+    return is_near and not (is_small and np.abs(said[:, :2] - np.eye(2)).max() > _DRAWN_BEND)
 
 
 def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
@@ -312,11 +322,9 @@ def _aligned(place: _Place) -> Floats:
     return found if is_near else said
 
 
-def _detail_correlation(
-    view: Floats, template: Floats, seen: Mask, *, sigma_px: float
-) -> tuple[float, float, float, float]:
+def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float, float]:
     """(correlation of what differs from the means of neighbourhoods, independent numbers in it, share of the
-    neighbourhoods that show detail on both sides and not the same, share of those that show none on either)."""
+    neighbourhoods that show detail on both sides and not the same)."""
     import cv2
 
     inside = seen.astype(np.float32)
@@ -337,8 +345,7 @@ def _detail_correlation(
     unlike = float((shows & ~alike).mean()) if len(shows) else 0.0
     power = np.abs(np.fft.rfft2((right - mean_right) * inside)) ** 2
     dimensions = float(power.sum() ** 2 / max(float((power**2).sum()), 1e-9))
-    flat = float((np.maximum(own_map, its_map) < _SHOWS_LEVELS**2).mean()) if len(shows) else 0.0
-    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike, flat
+    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike
 
 
 def _differences(view: Floats, template: Floats, seen: Mask) -> tuple[Floats, float]:
