@@ -42,7 +42,7 @@ FIDELITY = (
     Criterion(name="detail", column="detail_px", tolerance=0.5, says="more real resolution"),
     Criterion(name="size", column="width_px", table="tracks", best="usual", tolerance=0.2, says="usual size"),
     close_within(5e-4),
-    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.3, says="not enlarged or blurred"),
+    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.45, says="not enlarged or blurred"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
     close_within(2e-4),

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions
 
-_STARTERS, _FEW = 40, 6  # whose closeness is worked out, and against how many of the others, to find the finalists
-_FINALISTS = 8  # whose closeness to the rest is worked out
+_STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many of the others, to find the finalists
+_FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
 
