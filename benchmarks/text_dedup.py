@@ -6,7 +6,7 @@ Documents are made of the sentences of the folder's articles with three words in
 a tenth of them are copies in which up to 3 % of the words are replaced. Recall is the share of copies that go; a
 document that goes for one of another original is false.
 Daft: `minhash` (128 hashes, 5-grams), 25 bands of 5, a group-by over the bands and union-find, as its guide has it,
-without a verification. At 20,000 documents ours makes 1.06 times as many per CPU second, at 50,000 1.41 times
+without a verification. At 20,000 documents ours makes .94 times as many per CPU second, at 50,000 1.24 times
 (docs/dedup.md, Speed). Install it with `pip install --target benchmarks/.peers/text daft`.
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 from mmlake.dedup import DedupSettings, text
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import INSIDE, SAME
-from mmlake.dedup.prints import digests_of
+from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import by_digest
 from mmlake.dedup.text_matching import TextMatcher
 
@@ -61,7 +61,8 @@ def documents(data: Path, num: int, rng: np.random.Generator) -> tuple[list[str]
 
 def ours(texts: list[str]) -> dict[int, int]:
     """What goes -> what it goes for."""
-    prints = text.print_table(texts)
+    rows = list(text.prints(texts))
+    prints = {name: Ragged.of([getattr(row, name) for row in rows]) for name in ("shingles", "words")}
     matcher = TextMatcher(prints, DedupSettings())
     found = stars(matcher, by_digest([f"{at:09d}" for at in range(len(texts))]), equal=digests_of(prints))
     edges = zip(found.right, found.left, found.relation, strict=True)

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
 from mmlake.dedup.cross import component_prints
-from mmlake.dedup.cross_join import MET, MOST_CANDIDATES, joined, near_meetings
+from mmlake.dedup.cross_join import MET, MOST_CANDIDATES, near_meetings
 from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import SAME
-from mmlake.dedup.prints import Positions
+from mmlake.dedup.prints import Positions, joined
 from mmlake.dedup.semantic_tier import bounds_of, vectors_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of, prints_of_tier
@@ -149,7 +149,7 @@ def semantic_hits(
             prints_of(table, ("shingles",), names)["shingles"]
             for table, names in ((eval_fingerprints, eval_digests), (fingerprints, digests))
         ]
-        veto = template_veto({"shingles": joined(*shingles)}, settings=settings)
+        veto = template_veto({"shingles": joined(shingles)}, settings=settings)
         found = _semantic(vectors, eval_vectors, bound, veto, advance)
         parts.append(_table(found, digests, eval_digests, tier="semantic", methods=[f"cosine:{encoder}"]))
     return pa.concat_tables(parts)

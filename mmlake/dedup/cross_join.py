@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
 from mmlake.dedup.postings import Postings
-from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of, joined
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier
 from mmlake.progress import Advance, silent
@@ -48,7 +48,7 @@ def near_meetings(
 
     enough: of these that say all that the unit does; the others are counted and not compared. None compares all.
     """
-    table = {method: joined(held[method], units[method]) for method in units}
+    table = {method: joined([held[method], units[method]]) for method in units}
     num_held = len(next(iter(held.values())))
     groups = [(rows[rows < num_held], rows[rows >= num_held]) for rows in _groups(digests_of(table))]
     members = {int(own[0]): own for own, _ in groups if len(own)}
@@ -70,13 +70,6 @@ def near_meetings(
         for at, (other, edge) in enumerate(met):
             yield Meeting(asking - num_held, members[other], edge, num_left if at == 0 else 0)
         advance(len(asking))
-
-
-def joined(first: Ragged, second: Ragged) -> Ragged:
-    """The rows of the first, then those of the second."""
-    offsets = np.concatenate((first.offsets, second.offsets[1:] - second.offsets[0] + first.offsets[-1]))
-    values = (first.values[: first.offsets[-1]], second.values[second.offsets[0] : second.offsets[-1]])
-    return Ragged(np.concatenate(values), offsets.astype(np.int64, copy=False))
 
 
 def _edge(found: Found, at: int) -> Edge:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
-from mmlake.dedup.prints import Ragged, joined
+from mmlake.dedup.prints import Ragged
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
@@ -80,12 +80,6 @@ def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
     for sets, words_of in _batches(texts, words):
         for at in range(len(sets)):
             yield TextPrint(sets[at], words_of[at])
-
-
-def print_table(texts: Iterable[str], *, words: int = 5) -> dict[str, Ragged]:
-    """The same in columns, without an object per text."""
-    sets, words_of = zip((Ragged.empty(0), Ragged.empty(0)), *_batches(texts, words), strict=True)
-    return {"shingles": joined(sets), "words": joined(words_of)}
 
 
 def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]]:

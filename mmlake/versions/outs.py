@@ -28,7 +28,6 @@ class Verdicts:
     """What catalog and recipe say of each digest: worked out once, asked for every batch of samples."""
 
     recipe: Recipe
-    catalog: pa.Table
     index: DigestIndex
     texts: list[str]  # of causes
     own_C: np.ndarray  # number of the cause that keeps the row out wherever it stands; -1 where none does
@@ -36,6 +35,8 @@ class Verdicts:
     detail_C: np.ndarray  # number of the details that say more of the latter; -1 where none do
     # what says more: of the cause, the survivor, the reason of the verdict, the film or recording that carries the unit
     details: list[pa.Array]
+    is_wrong_C: np.ndarray  # whether the medium was found to say something else than its transcript, bool
+    weight_C: np.ndarray  # to six digits
 
     @classmethod
     def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array, carried_by: pa.Array | None = None) -> Verdicts:
@@ -55,7 +56,11 @@ class Verdicts:
         lead_C = _coded(pc.coalesce(leads, by_tier, carried), texts)
         detail_C = np.where(pc.is_valid(leads), -1, np.where(pc.is_valid(by_tier), 1, np.where(lead_C < 0, -1, 3)))
         details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"]), carriers]
-        return cls(recipe, catalog, index, texts, own_C, lead_C, detail_C, details)
+        is_wrong_C = pc.fill_null(pc.equal(piece(catalog["rule"]), WRONG_TRANSCRIPT), False)
+        weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
+        return cls(
+            recipe, index, texts, own_C, lead_C, detail_C, details, is_wrong_C.to_numpy(zero_copy_only=False), weight_C
+        )
 
 
 @dataclass(slots=True)
@@ -144,7 +149,7 @@ class Outs:
         self.causes_P = Causes.of(self.parts, self.at_P, verdicts)
         self.causes_S = Causes.none(samples.count, self.causes_P)
         if verdicts.recipe.judges:
-            self._doubt_transcripts(verdicts.catalog)
+            self._doubt_transcripts()
         self._without_lead()
         for role in verdicts.recipe.required_roles:
             self._without_role(role)
@@ -165,11 +170,10 @@ class Outs:
         """How many of these parts each sample has."""
         return np.bincount(self.parts.owner_P[chosen_P], minlength=self.samples.count)
 
-    def _doubt_transcripts(self, catalog: pa.Table) -> None:
+    def _doubt_transcripts(self) -> None:
         """Give transcripts whose medium was found to say something else that finding as their cause."""
-        wrong_C = pc.fill_null(pc.equal(catalog["rule"], WRONG_TRANSCRIPT), False).to_numpy()
         doubting = self.parts.leads_P & (self.at_P >= 0)
-        doubting[doubting] = wrong_C[self.at_P[doubting]]
+        doubting[doubting] = self.verdicts.is_wrong_C[self.at_P[doubting]]
         if not doubting.any():
             return
         row_S = np.full(self.samples.count, -1)

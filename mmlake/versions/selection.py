@@ -123,7 +123,7 @@ def _keys(values: np.ndarray, counts_S: np.ndarray) -> np.ndarray:
 def _samples_of(outs: Outs, licences: _Licences) -> pa.Table:
     """VERSION_SAMPLES of those that stay."""
     samples, parts, at_P = outs.samples, outs.parts, outs.at_P
-    recipe, catalog = outs.verdicts.recipe, outs.verdicts.catalog
+    recipe = outs.verdicts.recipe
     stays_P = outs.kept_P & outs.in_S[parts.owner_P]
     rows = samples.by_shard(np.flatnonzero(outs.in_S))
     counts_S = outs.count(stays_P)
@@ -136,8 +136,7 @@ def _samples_of(outs: Outs, licences: _Licences) -> pa.Table:
     num_leads = outs.count(lead_P)[rows]
     weights = np.full(samples.count, np.inf)
     if recipe.weighted:
-        weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
-        np.minimum.at(weights, parts.owner_P[lead_P], weight_C[at_P[lead_P]])
+        np.minimum.at(weights, parts.owner_P[lead_P], outs.verdicts.weight_C[at_P[lead_P]])
     columns: dict[str, Any] = {
         "lead": parts.take("digest", first),
         "modality": pc.if_else(pa.array(num_leads > 1), INTERLEAVED, parts.take("modality", first)),

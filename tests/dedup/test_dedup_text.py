@@ -188,14 +188,6 @@ def test_compiled_and_plain_code_make_the_same_digests(monkeypatch):
     assert seen[0] == seen[1]
 
 
-@settings(max_examples=30, deadline=None)
-@given(texts=TEXTS)
-def test_prints_in_columns_are_the_prints_of_each_text(texts):
-    plain, columns = table_of(texts), text.print_table(texts)
-    assert [columns[name].values.tolist() for name in plain] == [rows.values.tolist() for rows in plain.values()]
-    assert [columns[name].offsets.tolist() for name in plain] == [rows.offsets.tolist() for rows in plain.values()]
-
-
 @settings(max_examples=60, deadline=None)
 @given(texts=TEXTS)
 def test_prints_do_not_depend_on_what_else_is_in_the_batch(texts):

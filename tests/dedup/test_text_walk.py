@@ -8,7 +8,7 @@ import pytest
 from mmlake.dedup import DedupSettings, text, text_kernels, text_walk_kernels
 from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import OfItems
-from mmlake.dedup.prints import digests_of
+from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import CLOSENESS, Standing
 from mmlake.dedup.text_matching import TextMatcher
 from tests.dedup.text_edits import filled, page, replaced, words
@@ -85,7 +85,8 @@ def walks_of(seed, monkeypatch):
     """(what phase one comes to, the edges in the end), by the generic code and by the compiled one."""
     rng = np.random.default_rng(seed)
     texts, sources = corpus(rng, 120)
-    prints, who = text.print_table(texts), standing_of(rng, len(texts))
+    made, who = list(text.prints(texts)), standing_of(rng, len(texts))
+    prints = {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
     equal = digests_of(prints)
     if seed % 4 > 1:  # as if copies had equal prints: some of them are no followers of what takes their first
         equal = np.stack((sources, sources), axis=1).astype(np.uint64) * (rng.random(len(texts)) < 0.5)[:, None]
