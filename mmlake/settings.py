@@ -20,6 +20,7 @@ from mmlake.compute import ComputeSettings
 from mmlake.cuts import CutSettings
 from mmlake.dedup import DecontaminateSettings, DedupSettings
 from mmlake.embed import EmbedSettings
+from mmlake.engine import EngineSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
 from mmlake.plugins import PluginSettings
@@ -54,6 +55,7 @@ class Settings:
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     web: WebSettings = field(default_factory=WebSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     plugins: PluginSettings = field(default_factory=PluginSettings)
 
     def digest(self, names: tuple[str, ...]) -> str:

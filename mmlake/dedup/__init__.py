@@ -9,13 +9,14 @@ from mmlake.dedup.estimates import recall_of, recall_words
 from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
 from mmlake.dedup.kept_store import KeptJoins
+from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
 from mmlake.dedup.semantic_tier import recall_counts, semantic_pairs
 from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.dedup.text_matching import key_recall
-from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, prints_of, tiers_of
+from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, tiers_of
 from mmlake.dedup.vectors import Apart
 from mmlake.dedup.witness import template_veto
 

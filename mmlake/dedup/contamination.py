@@ -19,10 +19,11 @@ from mmlake.dedup.cross import component_prints
 from mmlake.dedup.cross_join import MET, MOST_CANDIDATES, near_meetings
 from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import SAME
+from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import Positions, joined
 from mmlake.dedup.semantic_tier import bounds_of, vectors_of
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.tiers import Tier, prints_of, prints_of_tier
+from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.dedup.vectors import Apart, Vectors
 from mmlake.dedup.witness import template_veto
 from mmlake.progress import Advance, silent

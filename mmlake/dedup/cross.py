@@ -25,10 +25,11 @@ from mmlake.dedup.cross_join import MET, Meeting, near_meetings
 from mmlake.dedup.image_alignment import LEAST_DETAIL
 from mmlake.dedup.image_matcher import details, thumbnails
 from mmlake.dedup.led import Edge
+from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import PrintTable, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed
-from mmlake.dedup.tiers import Tier, fingerprint, prints_of, prints_of_tier
+from mmlake.dedup.tiers import Tier, fingerprint, prints_of_tier
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of, signed
 from mmlake.store import Blobs

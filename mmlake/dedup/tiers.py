@@ -22,9 +22,11 @@ from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
-from mmlake.dedup.prints import DERIVED, PrintTable, Ragged, digests_of, of_lists
+from mmlake.dedup.print_columns import print_columns
+from mmlake.dedup.prints import DERIVED, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import Criterion, Standing, by_digest, rows_of, standing_of
+from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, standing_of
+from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
@@ -297,35 +299,51 @@ def _parent(tier: Tier, store: Blobs, shared: Shared, rows: list[Row]) -> Iterat
 
 
 def near_pairs(
-    fingerprints: pa.Table,
+    fingerprints: pa.Table | Iterable[pa.Table],
     tiers: Sequence[Tier],
     *,
     nodes: pa.Table | None = None,
     criteria: Sequence[Criterion] = (),
     settings: DedupSettings,
     kept: KeptJoins | None = None,
+    engine: Engine | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
     """PAIRS of tier "near", of all methods: from each unit that stays to those that go for it, and what overlaps.
 
-    The rows may come in any order and from any number of shards; each digest counts once, and one without fingerprints
-    has no pairs.
-    nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest. With
-    parent_digest, spans of one item are the same only where they are nearly equal.
+    fingerprints: in any order, whole or in parts that can be gone through once for each tier; each digest counts once,
+    and one without fingerprints has no pairs.
+    nodes: what decides who stays (`survivors.standing_of`), a row per digest; of other digests nothing is compared.
+    None: closeness, then digest. With parent_digest, spans of one item are the same only where they are nearly equal.
     kept: where joins go on from the ones before, with the same outcome, and are kept for the next time.
+    engine: how much memory the join takes, and where it puts the rest.
     """
-    fingerprints = contracts.made(fingerprints)
-    parts = []
+    parts = [fingerprints] if isinstance(fingerprints, pa.Table) else fingerprints
+    engine = engine or Engine()
+    if nodes is not None:
+        nodes = _in_order(nodes)
+    found = []
     for tier in tiers:
-        digests, prints = prints_of_tier(tier, fingerprints)
-        units, standing = (
-            Units(digests, digests_of(prints), _items(nodes, digests)),
-            _standing(digests, nodes, criteria),
+        names = [signed(method, tier.plugin) for method in tier.methods]
+        digests, columns, places = print_columns(
+            map(contracts.made, parts), names, engine=engine, nodes=None if nodes is None else nodes["digest"]
         )
-        found = tier_stars(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+        prints = dict(zip(tier.methods, columns.values(), strict=True))
+        rows = None if nodes is None or places is None else nodes.take(pa.array(places))
+        with engine.used():
+            units = Units(digests, digests_of(prints), _items(rows))
+            edges = tier_stars(
+                tier, prints, units, _standing(rows, criteria, len(digests)), settings=settings, kept=kept,
+                advance=advance,
+            )  # fmt: skip
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
-        parts.append(table_of(found, digests, names, tier="near", bound=tier.bound(settings)))
-    return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+        found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
+    return schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
+
+
+def _in_order(nodes: pa.Table) -> pa.Table:
+    is_rising = pc.less(nodes["digest"][:-1], nodes["digest"][1:])
+    return nodes if pc.all(is_rising, min_count=0).as_py() else nodes.sort_by("digest")
 
 
 def tier_stars(
@@ -351,39 +369,21 @@ def tier_stars(
     return found
 
 
-def _items(nodes: pa.Table | None, digests: pa.Array) -> pa.Array | None:
-    if nodes is None or "parent_digest" not in nodes.column_names:
+def _items(rows: pa.Table | None) -> pa.Array | None:
+    if rows is None or "parent_digest" not in rows.column_names:
         return None
-    return pa.chunked_array(rows_of(nodes, digests)["parent_digest"]).combine_chunks()
+    return pa.chunked_array(rows["parent_digest"]).combine_chunks()
 
 
-def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Criterion]) -> Standing:
-    if nodes is None:
-        return by_digest(digests)
-    return standing_of(rows_of(nodes, digests), criteria)
+def _standing(rows: pa.Table | None, criteria: Sequence[Criterion], num: int) -> Standing:
+    if rows is not None:
+        return standing_of(rows, criteria)
+    unknown = np.full((num, 1), np.nan)
+    return Standing(np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), unknown)
 
 
 def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:
     """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
     named = [signed(method, tier.plugin) for method in tier.methods]
-    mine = fingerprints.filter(pc.is_in(fingerprints["method"], value_set=pa.array(named, pa.string())))
-    digests = pc.unique(mine["digest"])
-    digests = digests.take(pc.sort_indices(digests))
-    prints = prints_of(mine, named, digests)
-    return digests, {method: prints[name] for method, name in zip(tier.methods, named, strict=True)}
-
-
-def prints_of(fingerprints: pa.Table, methods: Sequence[str], digests: pa.Array) -> dict[str, Ragged]:
-    """Method -> what it made of each digest, in their order; an empty row where it made nothing."""
-    prints = {}
-    for method in methods:
-        rows = fingerprints.filter(pc.equal(fingerprints["method"], method))
-        hashes = of_lists(rows["hashes"])
-        # behind all others the empty one
-        hashes = Ragged(hashes.values, np.append(hashes.offsets, hashes.offsets[-1]))
-        at = np.full(len(digests), len(hashes) - 1, np.int64)
-        place = pc.index_in(rows["digest"], value_set=digests)
-        known = pc.is_valid(place).to_numpy(zero_copy_only=False)
-        at[pc.fill_null(place, 0).to_numpy()[known]] = np.flatnonzero(known)
-        prints[method] = hashes.take(at)
-    return prints
+    digests, prints, _ = print_columns([fingerprints], named, engine=Engine())
+    return digests, dict(zip(tier.methods, prints.values(), strict=True))

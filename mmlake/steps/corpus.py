@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -24,18 +26,26 @@ from mmlake.tables import Slot
 _PRINTS = ("digest", "method", "hashes", "status")
 
 
+@dataclass(frozen=True)
+class _Fingerprints:
+    """The fingerprints of a modality, a shard at a time and as often as they are asked for."""
+
+    job: Job
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for _, part in self.job.lake.tables.scan("fingerprints", self.job.modality, columns=list(_PRINTS)):
+            yield part
+
+
 def _near(job: Job) -> pa.Table:
-    # one blob may lie in several shards, and have failed in one of them
-    made = contracts.made(job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)))
-    nodes = standing.nodes(job)
-    fingerprints = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
     return dedup.near_pairs(
-        fingerprints,
+        _Fingerprints(job),
         job.row.tiers,
-        nodes=nodes,
+        nodes=standing.nodes(job),
         criteria=job.row.survivors,
         settings=job.lake.settings.dedup,
         kept=_kept_joins(job),
+        engine=standing.engine(job),
         advance=job.advance,
     )
 

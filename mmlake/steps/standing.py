@@ -8,11 +8,17 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, preprocess, schemas, sources
 from mmlake.dedup import Criterion
+from mmlake.engine import Engine
 from mmlake.records import LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
 
 INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows are made of
+
+
+def engine(job: Job) -> Engine:
+    """The memory that a step over all shards takes. What does not fit lies in `scratch` of the lake while it runs."""
+    return Engine(job.lake.root / "scratch", job.lake.settings.engine)
 
 
 def compared(job: Job) -> pa.Array:

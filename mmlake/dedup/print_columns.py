@@ -1,0 +1,101 @@
+"""Fingerprints of all shards as columns in the order of digests, for a corpus of any size.
+
+Enters: tables of fingerprints, in any order. Leaves: the digests, and for each method one row of values per digest, in
+arrays that lie in files where they are large, so that a join reads what it compares and holds none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.dedup.prints import Positions, Ragged, of_lists
+from mmlake.engine import Column, Engine, TextColumn, cumulated, num_before
+
+_COLUMNS = ("digest", "method", "hashes")
+
+
+def print_columns(
+    fingerprints: Iterable[pa.Table], methods: Sequence[str], *, engine: Engine, nodes: pa.ChunkedArray | None = None
+) -> tuple[pa.Array, dict[str, Ragged], Positions | None]:
+    """(the digests that a method has made something of, sorted; method -> one row for each, empty where it made
+    nothing; where each of them stands in `nodes`).
+
+    A digest counts once for each method. nodes: sorted digests; of others nothing is taken.
+    """
+    named = pa.array(methods, pa.string())
+    parts = (part.select(list(_COLUMNS)).filter(pc.is_in(part["method"], value_set=named)) for part in fingerprints)
+    digests = TextColumn(engine.scratch)
+    places = engine.scratch.column(np.int64)
+    found = {method: _Rows(engine) for method in methods}
+    for table in engine.sorted_rows((part for part in parts if part.num_rows), ("digest", "method")):
+        if nodes is not None:
+            table, at = _among(table, nodes)
+        unit = _units(table["digest"])
+        is_first = np.diff(unit, prepend=-1) > 0
+        digests.append(pa.chunked_array(table["digest"].filter(pa.array(is_first))))
+        if nodes is not None:
+            places.append(at[is_first])
+        for method, rows in found.items():
+            is_of = pc.equal(table["method"], method)
+            rows.append(int(is_first.sum()), unit[is_of.to_numpy()], of_lists(table["hashes"].filter(is_of)))
+    return (
+        digests.array(),
+        {method: rows.ragged() for method, rows in found.items()},
+        (None if nodes is None else places.array()),
+    )
+
+
+class _Rows:
+    """The rows of one method, while they come."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._scratch = engine.scratch
+        self._values: Column = engine.scratch.column(np.uint64)
+        self._lengths: Column = engine.scratch.column(np.int64)
+
+    def append(self, num: int, units: Positions, rows: Ragged) -> None:
+        """The rows of so many more units, of which these have one each, in their order."""
+        lengths = np.zeros(num, np.int64)
+        lengths[units] = rows.lengths
+        self._lengths.append(lengths)
+        self._values.append(rows.values)
+
+    def ragged(self) -> Ragged:
+        """All of them."""
+        return Ragged(self._values.array(), cumulated(self._lengths.array(), self._scratch))
+
+
+def _units(digests: pa.ChunkedArray) -> Positions:
+    """For each of the sorted digests how many others stand before it."""
+    is_new = pc.not_equal(digests[1:], digests[:-1]).to_numpy()
+    return np.concatenate((np.zeros(min(1, len(digests)), np.int64), np.cumsum(is_new, dtype=np.int64)))
+
+
+def _among(table: pa.Table, nodes: pa.ChunkedArray) -> tuple[pa.Table, Positions]:
+    """(the rows whose digest is a node, the places of these nodes). Both sides are sorted, so a stretch of the nodes is
+    enough."""
+    first, last = (table["digest"][at].as_py() for at in (0, -1))
+    low, high = (num_before(nodes, one) for one in (first, last))
+    at = pc.index_in(table["digest"], value_set=nodes[low : high + 1].combine_chunks())
+    is_node = pc.is_valid(at)
+    return table.filter(is_node), pc.drop_null(at).to_numpy().astype(np.int64) + low
+
+
+def prints_of(fingerprints: pa.Table, methods: Sequence[str], digests: pa.Array) -> dict[str, Ragged]:
+    """Method -> what it made of each digest, in their order; an empty row where it made nothing."""
+    prints = {}
+    for method in methods:
+        rows = fingerprints.filter(pc.equal(fingerprints["method"], method))
+        hashes = of_lists(rows["hashes"])
+        # behind all others the empty one
+        hashes = Ragged(hashes.values, np.append(hashes.offsets, hashes.offsets[-1]))
+        at = np.full(len(digests), len(hashes) - 1, np.int64)
+        place = pc.index_in(rows["digest"], value_set=digests)
+        known = pc.is_valid(place).to_numpy(zero_copy_only=False)
+        at[pc.fill_null(place, 0).to_numpy()[known]] = np.flatnonzero(known)
+        prints[method] = hashes.take(at)
+    return prints

@@ -1,0 +1,40 @@
+"""What a corpus asks of a machine that is smaller than it: columns in files, and rows in the order of a key.
+
+Stages import it; it knows nothing of them. An `Engine` is made by whoever knows the lake and the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pyarrow as pa
+
+from mmlake.engine.scratch import Column, Scratch, TextColumn, cumulated, current, used
+from mmlake.engine.settings import EngineSettings
+from mmlake.engine.sorting import num_before, sorted_rows
+
+__all__ = ["Column", "Engine", "EngineSettings", "Scratch", "TextColumn", "cumulated", "current", "num_before"]
+
+_SORTED_SHARE = 16  # of the memory, which rows that are sorted at once may take: they are there four times
+_ARRAY_SHARE = 32  # of the memory, which one array may take; a join has about a dozen at a time
+
+
+class Engine:
+    """The memory of one step, and the folder for what does not fit into it."""
+
+    def __init__(self, folder: Path | None = None, settings: EngineSettings | None = None) -> None:
+        """folder: unless the settings name one; a temporary one where neither does."""
+        self.settings = settings or EngineSettings()
+        memory_bytes = self.settings.memory_gib * 2**30
+        self._most_sorted_bytes = memory_bytes / _SORTED_SHARE
+        self.scratch = Scratch(self.settings.folder or folder, most_bytes=memory_bytes / _ARRAY_SHARE)
+
+    def used(self) -> AbstractContextManager[None]:
+        """A context in which large arrays are made here."""
+        return used(self.scratch)
+
+    def sorted_rows(self, parts: Iterable[pa.Table], by: Sequence[str]) -> Iterator[pa.Table]:
+        """As `mmlake.engine.sorting.sorted_rows` says, within the memory."""
+        return sorted_rows(parts, by, scratch=self.scratch, most_bytes=self._most_sorted_bytes)

@@ -1,0 +1,84 @@
+"""A join that has almost no memory gives the rows of one that has all it wants."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_kept_joins import CRITERIA, MADE, fingerprints, nodes
+
+from mmlake import dedup
+from mmlake.dedup import text, text_kernels
+from mmlake.dedup.kept_store import KeptJoins
+from mmlake.engine import Engine, EngineSettings
+from tests import make
+
+SETTINGS = dedup.DedupSettings()
+NOTHING = EngineSettings(memory_gib=1e-7)  # sorts of 13 bytes, arrays of 3
+
+
+def texts(num=120):
+    """Documents, a third of them with one word replaced, some equal, some without a word."""
+    rng = np.random.default_rng(1)
+    pages = [make.prose(at) for at in range(num)] + ["", "..."]
+    for at in range(num // 3):
+        words = pages[at].split()
+        words[int(rng.integers(len(words)))] = "changed"
+        pages.append(" ".join(words))
+    return [dict(one._asdict()) for one in text.prints([*pages, pages[0].lower()])]
+
+
+MADE = {"text": texts, **MADE}
+
+
+def corpus(modality):
+    made = MADE[modality]()
+    names = [hashlib.sha256(f"{modality} {at}".encode()).hexdigest() for at in range(len(made))]
+    return fingerprints(modality, dict(zip(names, made, strict=True))), names
+
+
+def in_shards(table, num):
+    """The rows in so many parts, in no order, some of them twice."""
+    rng = np.random.default_rng(num)
+    rows = np.concatenate((np.arange(table.num_rows), rng.integers(0, table.num_rows, 5)))
+    return [table.take(pa.array(part)) for part in np.array_split(rng.permutation(rows), num)]
+
+
+@pytest.mark.parametrize("modality", MADE)
+@pytest.mark.parametrize("with_nodes", [True, False])
+def test_a_join_without_memory_finds_the_same_pairs(tmp_path, modality, with_nodes):
+    table, names = corpus(modality)
+    how = {"settings": SETTINGS}
+    if with_nodes:
+        how |= {"criteria": CRITERIA, "nodes": nodes(names, np.random.default_rng(2))}
+    whole = dedup.near_pairs(table, dedup.tiers_of(modality), **how)
+    small = dedup.near_pairs(in_shards(table, 7), dedup.tiers_of(modality), engine=Engine(tmp_path, NOTHING), **how)
+    assert whole.num_rows
+    assert small.equals(whole)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compiled_loops_read_arrays_that_lie_in_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_kernels, "is_worthwhile", lambda work: True)
+    table, _ = corpus("text")
+    whole = dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS)
+    small = dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS, engine=Engine(tmp_path, NOTHING))
+    assert small.equals(whole)
+
+
+def test_a_kept_join_goes_on_with_another_memory(tmp_path):
+    table, _ = corpus("image")
+    tiers, kept = dedup.tiers_of("image"), KeptJoins(tmp_path / "kept", "one")
+    whole = dedup.near_pairs(table, tiers, settings=SETTINGS)
+    for settings in (NOTHING, EngineSettings(), NOTHING):
+        engine = Engine(tmp_path / "scratch", settings)
+        assert dedup.near_pairs(table, tiers, settings=SETTINGS, kept=kept, engine=engine).equals(whole)
+
+
+def test_what_is_no_node_is_not_compared(tmp_path):
+    table, names = corpus("text")
+    places = nodes(names[:60], np.random.default_rng(3))
+    found = dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS, nodes=places, criteria=CRITERIA)
+    assert {*found["left"].to_pylist(), *found["right"].to_pylist()} <= set(names[:60])
