@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels
-from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.numbering import numbered
+from mmlake.dedup.prints import Positions, Ragged, blocks_of
+from mmlake.engine import cumulated, current
 
 MOST_PER_KEY = 64  # units listed under one key; the first ones, which are the best placed
-_BLOCK = 1 << 20
+_BLOCK = 1 << 20  # keys of units that are listed at once
 
 
 class Postings:
     """key -> units, of those that were added. Keys that one unit alone holds take no memory."""
 
     def __init__(self, keys: Ragged) -> None:
-        kernels = key_kernels.compiled(len(keys.values))
-        if kernels is None:
-            shared, ids, lengths = _numbered(keys)
-        else:
-            shared, ids, lengths = key_kernels.numbered(kernels, keys.values, keys.offsets)
-        self.shared = shared
-        self._ids, self._offsets = ids, np.concatenate(([0], np.cumsum(lengths)))
-        held = np.bincount(ids, minlength=len(shared))
-        self._starts = np.concatenate(([0], np.cumsum(np.minimum(held, MOST_PER_KEY))))
-        self._slots = np.empty(int(self._starts[-1]), np.int64)
-        self._counts = np.zeros(len(shared), np.int16)
+        found = numbered(keys, current())
+        self.shared, self._offsets = found.shared, found.offsets
+        self._ids: np.ndarray = found.ids
+        self._starts = cumulated(np.minimum(found.holders, MOST_PER_KEY), current())
+        self._slots = current().zeros(int(self._starts[-1]), np.int64)
+        self._counts = current().zeros(len(found.shared), np.int16)
 
     @property
     def lengths(self) -> Positions:
@@ -66,14 +61,25 @@ class Postings:
         self._counts[free] += 1
 
     def add_all(self, units: Positions) -> None:
-        """List these units, in their order; nobody may be listed yet."""
-        units, begins = self.holders(units)
-        held = np.diff(begins)
-        nth = np.arange(len(units)) - np.repeat(begins[:-1], held)
-        listed = np.flatnonzero(nth < MOST_PER_KEY)
-        ids = np.repeat(np.arange(len(held)), held)[listed]
-        self._slots[self._starts[ids] + nth[listed]] = units[listed]
-        self._counts[:] = np.minimum(held, MOST_PER_KEY)
+        """List these units, in their order, where a list has room."""
+        ends = np.cumsum(self._offsets[units + 1] - self._offsets[units])
+        for low, high in blocks_of(ends, _BLOCK):
+            self._add_some(units[low:high])
+
+    def _add_some(self, units: Positions) -> None:
+        lengths = self._offsets[units + 1] - self._offsets[units]
+        begins = np.concatenate(([0], np.cumsum(lengths)))
+        ids = self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[units] - begins[:-1], lengths)]
+        order = np.argsort(ids, kind="stable")
+        ids, units = ids[order], np.repeat(units, lengths)[order]
+        is_first = np.ones(len(ids), np.bool_)
+        is_first[1:] = ids[1:] != ids[:-1]
+        firsts = np.flatnonzero(is_first)
+        held = np.diff(np.append(firsts, len(ids)))
+        nth = np.arange(len(ids)) - np.repeat(firsts, held) + self._counts[ids]
+        listed = nth < MOST_PER_KEY
+        self._slots[self._starts[ids[listed]] + nth[listed]] = units[listed]
+        self._counts[ids[firsts]] = np.minimum(self._counts[ids[firsts]] + held, MOST_PER_KEY)
 
     def replace(self, old: int, new: int) -> None:
         """List the new unit under its keys, in the place of the old one where both have the key."""
@@ -88,23 +94,3 @@ class Postings:
             elif start + count < self._starts[key + 1]:
                 self._slots[start + count] = new
                 self._counts[key] += 1
-
-
-def _numbered(keys: Ragged) -> tuple[NDArray[np.uint64], np.ndarray, Positions]:
-    """(keys that more than one unit has, sorted; for each unit the numbers of its shared keys, one after the other; how
-    many each has), a block at a time."""
-    ordered = np.sort(keys.values)
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
-    del ordered, again
-    parts = [np.empty(0, np.int32)]
-    is_shared = np.zeros(len(keys.values), np.bool_)
-    for low in range(0, len(keys.values) if len(shared) else 0, _BLOCK):
-        block = keys.values[low : low + _BLOCK]
-        at = np.searchsorted(shared, block)
-        at[at == len(shared)] = 0
-        hit = shared[at] == block
-        is_shared[low : low + _BLOCK] = hit
-        parts.append(at[hit].astype(np.int32))
-    sums = np.concatenate(([0], np.cumsum(is_shared, dtype=np.int64)))
-    return shared, np.concatenate(parts), sums[keys.offsets[1:]] - sums[keys.offsets[:-1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,16 @@ def joined(parts: Sequence[Ragged]) -> Ragged:
     return Ragged(values, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
+def blocks_of(ends: Positions, most: int) -> Iterator[tuple[int, int]]:
+    """(first, behind the last) of runs of rows that hold about `most` values, a row at least. ends: of each row."""
+    low = 0
+    while low < len(ends):
+        begin = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, begin + most, "right")))
+        yield low, high
+        low = high
+
+
 DERIVED = "derived"  # in a PrintTable, next to its methods: what `Tier.derived` makes of them
 PrintTable = Mapping[str, Ragged]  # method -> one row per unit, all in one order
 
@@ -93,11 +103,8 @@ def digests_of(prints: PrintTable) -> NDArray[np.uint64]:
             places = _places(int(rows.lengths.max(initial=0)), mix64(seeds))
             kernels.digests(rows.values, rows.offsets, places, sums)
             continue
-        low = 0
-        while low < num:  # a block of rows at a time: the prints of a corpus are large
-            high = max(low + 1, int(np.searchsorted(rows.offsets, rows.offsets[low] + _BLOCK_VALUES, "right")) - 1)
+        for low, high in blocks_of(rows.offsets[1:], _BLOCK_VALUES):  # the prints of a corpus are large
             _add_digests(sums[low:high], rows, low, high, mix64(seeds))
-            low = high
     return sums
 
 
