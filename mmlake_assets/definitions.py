@@ -60,7 +60,7 @@ def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
         resources={
             "lake": lake,
             "compute": compute,
-            "io_manager": dg.IOManagerDefinition(lambda _: dg.InMemoryIOManager(), config_schema={}),
+            "io_manager": dg.IOManagerDefinition(dg.mem_io_manager.resource_fn, config_schema={}),
         },
         executor=dg.in_process_executor,
     )

@@ -13,8 +13,8 @@ MANIFEST_CONFIG = {
     "recipe": dg.Field(
         str,
         default_value="",
-        description="Name of a recipe of the package or the lake, or a file in the lake; empty for what was asked for with "
-        "`mmlake publish`, else the recipe that the version's name begins with.",
+        description="Name of a recipe of the package or the lake, or a file in the lake; empty for what was asked for "
+        "with `mmlake publish`, else the recipe that the version's name begins with.",
     ),
     "branch": dg.Field(
         str,
