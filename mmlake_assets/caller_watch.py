@@ -21,7 +21,7 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 _FROM_TERMINAL = 0x80  # SI_KERNEL: such as Ctrl-C, which the whole process group has
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _WATCHED = _PASSED_ON | {signal.SIGCHLD}
-_PATIENCE_S = 10.0  # for children of a killed program to end by themselves
+_PATIENCE_S = 10.0  # for what a program leaves to end by itself, and again once it is signalled
 _POLL_S = 0.05
 
 
@@ -46,10 +46,8 @@ def become(command: Sequence[str], environment: Mapping[str, str], *, held: int)
         elif received.si_code != _FROM_TERMINAL:
             with suppress(ProcessLookupError):
                 os.kill(program.pid, received.si_signo)
-    if code < 0:
-        _end_orphans()
-        return 128 - code
-    return code
+    _end_orphans(was_killed=code < 0)
+    return 128 - code if code < 0 else code
 
 
 def _follow(libc: ctypes.CDLL, parent: int, mask: set[int | signal.Signals]) -> None:
@@ -77,11 +75,12 @@ def _reap(spared: int) -> None:
             os.waitpid(child, os.WNOHANG)
 
 
-def _end_orphans() -> None:
-    """End what the killed program has left, and what that leaves."""
-    for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
+def _end_orphans(*, was_killed: bool) -> None:
+    """End what the program has left, and what that leaves: the code servers of Dagster, which are asked to end and not
+    waited for, outlived it by seconds. Only a killed program did not ask them."""
+    for number in (signal.SIGTERM, signal.SIGKILL) if was_killed else (0, signal.SIGTERM, signal.SIGKILL):
         signalled: set[int] = set()
-        until_s = time.monotonic() + patience_s
+        until_s = time.monotonic() + _PATIENCE_S
         while (orphans := _children()) and time.monotonic() < until_s:
             for orphan in orphans - signalled:
                 with suppress(ProcessLookupError):

@@ -55,9 +55,7 @@ WorkersOption = Annotated[
     ),
 ]
 DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
-# `dg dev`, which it names, is a package of its own and starts the same
-_UNWARNED = ("-W", "ignore:Function `dev_command` is superseded")
-_CODE = ("-m", "mmlake_assets.definitions", "--log-level", "warning")  # at info, each tick of each sensor is two lines
+_SERVICES = ("-m", "mmlake_assets.door_services", "--log-level", "warning")  # at info, each tick is two lines
 
 
 @app.command(rich_help_panel="Run")
@@ -236,7 +234,7 @@ def ui(
     """Open the Dagster UI on the lake, with its sensors, history and partitions. Stop it with Ctrl-C.
 
     With a landing zone, the lake need not be there yet: the sensors make it. The web server has no login and listens on
-    this machine only; docs/deploy.md says how to put it behind a proxy.
+    this machine only; it refuses what the pages of other sites send. docs/deploy.md says how to serve others.
 
     Example: `mmlake ui --lake ./lake`, `mmlake ui --landing ./shards --lake ./lake`
     """
@@ -279,7 +277,7 @@ def ui(
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(
         become(
-            [sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)],
+            [sys.executable, *_SERVICES, "--port", str(port)],
             environment,
             held=held,
         )

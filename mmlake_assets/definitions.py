@@ -56,7 +56,12 @@ def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
         asset_checks=checks.checks(lake.parts(), lake.check_settings()),
         jobs=jobs.JOBS,
         sensors=sensors.SENSORS,
-        resources={"lake": lake, "compute": compute},
+        # the default I/O manager takes a directory to write to from whoever launches a run; no asset needs one
+        resources={
+            "lake": lake,
+            "compute": compute,
+            "io_manager": dg.IOManagerDefinition(dg.mem_io_manager.resource_fn, config_schema={}),
+        },
         executor=dg.in_process_executor,
     )
 

@@ -13,7 +13,7 @@ import dagster as dg
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.publish import VersionStep, run_version_step
+from mmlake.publish import VersionStep, branch_of, run_version_step
 from mmlake.steps import Made, Step, input_slot, run_shards, run_step
 from mmlake.tables import Stamp
 from mmlake_assets import events, page
@@ -263,6 +263,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
     ) -> dg.MaterializeResult:
         opened = lake.open(compute.executor)
+        branch_of(context.partition_key)  # raises where a partition that somebody added names no version, but a path
         if step.name == "manifest":
             ask_as_configured(opened, context.partition_key, context.op_execution_context.op_config)
         stamp, result = run_version_step(step, opened, context.partition_key, run_id=context.run.run_id)

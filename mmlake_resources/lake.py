@@ -1,9 +1,10 @@
 """Where the lake and its landing zone are."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
 from pydantic import Field, PrivateAttr, field_validator
@@ -20,7 +21,11 @@ from mmlake_resources.s3 import new_s3_client
 
 
 class LakeResource(dg.ConfigurableResource):
-    """The lake that the assets read and write."""
+    """The lake that the assets read and write.
+
+    The code location alone says where it is. A run whose configuration names any of these fields is refused: whoever
+    launches it could read and write where they choose.
+    """
 
     root: str = Field(description="Directory of the lake: blobs, stage tables, catalog, versions, training shards.")
     landing: str | None = Field(
@@ -67,6 +72,7 @@ class LakeResource(dg.ConfigurableResource):
     # logins, connections and cached blocks of all lakes that this resource opens, in one run after another
 
     _pool: WorkerPool | None = PrivateAttr(default=None)  # of the run of Dagster that this was set up for
+    _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)  # Dagster expects the same one each time
 
     @field_validator("landing", "landings")
     @classmethod
@@ -79,17 +85,23 @@ class LakeResource(dg.ConfigurableResource):
 
     def __init__(self, **data: Any) -> None:
         super().__init__(**data)
-        for place in _addresses(data):
-            self._connections.logins.take_from(place)
+        for place in (data.get("landing"), *(data.get("landings") or {}).values()):
+            if place:
+                self._connections.logins.take_from(place)
 
-    def _with_updated_values(self, values: Mapping[str, Any] | None) -> "LakeResource":
-        """The resource with the values of a run's configuration, by which Dagster replaces this one for each run: it
-        shares the connections, since no configuration holds what the connections has."""
-        updated = cast("LakeResource", super()._with_updated_values(values))
-        for place in _addresses(values or {}):
-            self._connections.logins.take_from(place)
-        updated._connections = self._connections
-        return updated
+    def get_resource_definition(self) -> dg.ResourceDefinition:  # type: ignore[override]  # not Dagster's own class of it
+        """The resource as runs have it: without configuration, which Dagster's own would take from whoever launches."""
+        if self._definition is None:
+            self._definition = dg.ResourceDefinition(
+                self._of_run, config_schema={}, description="The lake of the code location; runs cannot change it."
+            )
+        return self._definition
+
+    @contextmanager
+    def _of_run(self, context: dg.InitResourceContext) -> Iterator["LakeResource"]:
+        """The resource of one run of Dagster, with a pool of workers of its own and the connections of this one."""
+        with self.model_copy().yield_for_execution(context) as own:
+            yield own
 
     @classmethod
     def at(
@@ -147,8 +159,3 @@ class LakeResource(dg.ConfigurableResource):
     def _s3_client(self) -> Callable[[], Any] | None:
         named = (self.s3_endpoint, self.s3_region, self.s3_profile)
         return (lambda: self._connections.client(named, lambda: new_s3_client(*named))) if any(named) else None
-
-
-def _addresses(values: Mapping[str, Any]) -> Iterator[str]:
-    """The landing zones that a configuration names."""
-    yield from (place for place in (values.get("landing"), *(values.get("landings") or {}).values()) if place)

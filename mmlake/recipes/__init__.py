@@ -7,7 +7,7 @@ It knows no lake and reads no table.
 from __future__ import annotations
 
 from mmlake.recipes.document import parse, read
-from mmlake.recipes.files import RECIPES, check_branch, find_recipe, recipes_of
+from mmlake.recipes.files import RECIPES, check_branch, find_recipe, is_file, recipes_of
 from mmlake.recipes.groups import groups_of
 from mmlake.recipes.mixture import Mixture
 from mmlake.recipes.quotas import Quota
@@ -24,6 +24,7 @@ __all__ = [
     "check_branch",
     "find_recipe",
     "groups_of",
+    "is_file",
     "near",
     "parse",
     "read",

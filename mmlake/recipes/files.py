@@ -34,9 +34,8 @@ def find_recipe(lake: Path, name: str) -> Recipe:
 
     A file outside of the lake may have no name of a recipe that is there and says something else.
     """
-    is_file = name.endswith(".toml") or "/" in name or "\\" in name
     known = recipes_of(lake)
-    if not is_file:
+    if not is_file(name):
         if name in known:
             return known[name]
         raise SettingsError(
@@ -50,6 +49,11 @@ def find_recipe(lake: Path, name: str) -> Recipe:
             f"two recipes are called '{recipe.name}': {other.origin} and {name}; give one of them another name"
         )
     return recipe
+
+
+def is_file(name: str) -> bool:
+    """Whether it is the path of a recipe, and not the name of one."""
+    return name.endswith(".toml") or "/" in name or "\\" in name
 
 
 def check_branch(name: str) -> str:

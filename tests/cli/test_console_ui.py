@@ -50,8 +50,8 @@ finally:
         child.wait()
 """
 ATTENDED = (
-    "import os, sys; from mmlake_assets.caller_watch import become; sys.exit(become([sys.executable, '-S', "
-    "*sys.argv[1:]], os.environ, held=0))"
+    "import os, sys; from mmlake_assets import caller_watch; caller_watch._PATIENCE_S = 1.0; "
+    "sys.exit(caller_watch.become([sys.executable, '-S', *sys.argv[1:]], os.environ, held=0))"
 )
 
 
@@ -162,6 +162,15 @@ def test_what_a_killed_program_leaves_is_ended_and_its_end_is_reported() -> None
         os.kill(program, signal.SIGKILL)
         assert watcher.stdout.read() == ""
     assert watcher.returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a process its orphaned grandchildren")
+def test_what_a_program_leaves_that_ends_in_order_is_ended() -> None:
+    """Code servers outlived the UI by seconds."""
+    with attended("careless") as (watcher, _):
+        watcher.send_signal(signal.SIGTERM)
+        assert watcher.stdout.read() == "SIGTERM\n"
+    assert watcher.returncode == 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the command becomes the program")
