@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
+    from av.stream import Stream
     from av.video.stream import VideoStream
 
 # only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
 # name
 FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
-    "caf,au,amr,h264,hevc,ivf,dv,gif"
+    "caf,au,nistsphere,amr,h264,hevc,ivf,dv,gif"
 )
+# Without it a frame whose checksum does not hold gives other samples than were recorded. Other codecs have no checksum,
+# or are refused for less.
+_STRICT = {"flac": {"err_detect": "crccheck+explode"}}
 # Telephone sound has 8,000 and hydrophones 2,000. Below it one frame of a few bytes grows without bound when it is
 # brought to 16 kHz: a FLAC of 55 bytes that claims 1 Hz becomes a billion samples.
 MIN_SAMPLE_RATE_HZ = 1_000
@@ -60,17 +64,36 @@ def open_media(path: Path) -> InputContainer:
     for stream in (*container.streams.video, *container.streams.audio):
         if stream.codec_context is not None:
             stream.codec_context.thread_count = 1  # files are decoded side by side, one for each core
+            stream.codec_context.options = _STRICT.get(stream.codec_context.name, {})
     return container
 
 
 def picture_stream(container: InputContainer) -> VideoStream:
-    """The first video stream that is no cover picture. Raises UnreadableItem 3003."""
+    """The video stream that a player shows: of those that are no cover picture the one that is marked as default, and
+    of several the largest, the first of equal ones. Raises UnreadableItem 3003."""
     from av.stream import Disposition
 
-    for stream in container.streams.video:
-        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic:
-            return stream
-    raise UnreadableItem(3003, f"num_video_streams=0 of {len(container.streams)} streams not in [1, inf)")
+    found = [
+        stream
+        for stream in container.streams.video
+        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic
+    ]
+    if not found:
+        raise UnreadableItem(3003, f"num_video_streams=0 of {len(container.streams)} streams not in [1, inf)")
+    return max(found, key=lambda stream: (_is_default(stream), stream.width * stream.height))
+
+
+def sound_stream(container: InputContainer) -> AudioStream | None:
+    """The sound stream that a player plays: of those that have a decoder the one that is marked as default, and of
+    several the one with the most channels, the first of equal ones. None where there is none."""
+    found = [stream for stream in container.streams.audio if stream.codec_context is not None]
+    return max(found, key=lambda stream: (_is_default(stream), stream.channels), default=None)
+
+
+def _is_default(stream: Stream) -> bool:
+    from av.stream import Disposition
+
+    return bool(stream.disposition & Disposition.default)
 
 
 @overload
@@ -127,7 +150,9 @@ def _decoded_sound(path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
     with open_media(path) as container:
         planar, position = av.AudioResampler(format="fltp"), 0
         origin_s = (container.start_time or 0) / av.time_base
-        for frame in frames(container, container.streams.audio[0]):
+        if (stream := sound_stream(container)) is None:
+            raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
+        for frame in frames(container, stream):
             rate_hz = frame.sample_rate
             if frame.time is not None:
                 gap = round((frame.time - origin_s) * rate_hz) - position

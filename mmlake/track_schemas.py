@@ -49,10 +49,17 @@ _CUE = pa.struct(
         optional("score", pa.float32(), "a recognizer's confidence, 0..1"),
     ]
 )
+_DAMAGE = pa.struct(
+    [
+        required("what", pa.string()),
+        optional("at_s", pa.float64(), "from the item's beginning; null where only the byte is known"),
+        optional("at_byte", pa.int64(), "of the item's bytes; null where only the time is known"),
+    ]
+)
 
 TRACKS = TableSchema(
     name="tracks",
-    version=2,
+    version=3,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -85,6 +92,12 @@ TRACKS = TableSchema(
             optional("sample_rate_hz", pa.int32(), "of the source"),
             optional("num_channels", pa.int32(), "of the source"),
             optional("num_decode_errors", pa.int32(), "packets that did not decode"),
+            required(
+                "damages",
+                pa.list_(_DAMAGE),
+                "places that do not decode, or do not have the checksum that the format carries, although the rest "
+                "decodes; by time, at most 1,000",
+            ),
             optional(
                 "audio_digest",
                 pa.string(),

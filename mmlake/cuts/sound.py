@@ -17,7 +17,7 @@ import numpy as np
 
 from mmlake.cuts.runner import FAILED
 from mmlake.cuts.video import Span
-from mmlake.decoders import open_media, placed_sound
+from mmlake.decoders import open_media, placed_sound, sound_stream
 from mmlake.errors import UnreadableItem
 
 SOUND_RATE_HZ = 16_000
@@ -143,8 +143,9 @@ def _samples(span: Span, rate_hz: int) -> tuple[int, int]:
 def _kind(recording: Path) -> tuple[int, int, str]:
     """(rate in Hz, channels, subtype of FLAC) of the recording's own samples. Raises UnreadableItem 3001, 3301."""
     with open_media(recording) as container:
-        if not container.streams.audio or (codec := container.streams.audio[0].codec_context) is None:
+        if (stream := sound_stream(container)) is None:
             raise UnreadableItem(FAILED, "num_audio_streams=0 not in [1, inf)")
+        codec = stream.codec_context
         rate_hz, num_channels = codec.sample_rate, codec.channels
         is_deep = codec.name.startswith(_DEEP_CODECS) or (
             codec.format is not None and codec.format.name in _DEEP_FORMATS

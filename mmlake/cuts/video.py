@@ -15,7 +15,7 @@ from typing import Any
 
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, open_media, picture_stream
+from mmlake.decoders import FORMATS, open_media, picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 
 # Frames are 100 us or more apart, while the start of a span is rounded to 1 us: from so much earlier on, its first
@@ -88,11 +88,11 @@ def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Cli
 
 def _streams(film: Path) -> _Streams:
     with open_media(film) as container:
-        sounds = [stream for stream in container.streams.audio if stream.codec_context is not None]
-        codec = sounds[0].codec_context if sounds else None
+        sound = sound_stream(container)
+        codec = sound.codec_context if sound is not None else None
         return _Streams(
             picture=picture_stream(container).index,
-            sound=sounds[0].index if codec is not None else None,
+            sound=sound.index if sound is not None else None,
             sound_codec=codec.name if codec is not None else "",
             rate_hz=codec.sample_rate if codec is not None else 0,
             num_channels=codec.channels if codec is not None else 0,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
-from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream
+from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream, sound_stream
 from mmlake.embed import media as media_of
 from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
@@ -291,10 +291,10 @@ def _samples(path: Path) -> NDArray[np.float32]:
 
     parts: list[NDArray[np.float32]] = []
     with open_media(path) as container:
-        if not container.streams.audio:
+        if (stream := sound_stream(container)) is None:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         resampler = av.AudioResampler(format="flt", layout="mono", rate=media_of.RATE_HZ)
-        for frame in frames(container, container.streams.audio[0]):
+        for frame in frames(container, stream):
             check_sample_rate(frame.sample_rate)
             parts += [one.to_ndarray()[0] for one in resampler.resample(frame)]
         parts += [one.to_ndarray()[0] for one in resampler.resample(None)]

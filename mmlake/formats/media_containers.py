@@ -14,6 +14,12 @@ _MAX_MOOV_BYTES = 8 << 20  # a two-hour film's index is about 4 MB
 _MATROSKA_BYTES = 1 << 18  # tracks stand in the first pages; only attachments and long seek heads push them back
 _MASTERS = {0x18538067, 0x1654AE6B, 0xAE}  # Segment, Tracks, TrackEntry: the path to a track's type
 _TRACK_TYPE = 0x83
+_ASF_BYTES = 1 << 16  # the header stands first; only scripts and pictures of covers make it longer
+_ASF_PROPERTIES = bytes.fromhex("9107dcb7b7a9cf118ee600c00c205365")
+_ASF_TYPES = {
+    bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b"): "audio",
+    bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b"): "video",
+}
 _BITRATES = {  # kbit/s by (MPEG-1?, layer): ISO 11172-3 and 13818-3
     (True, 3): (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (True, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
@@ -67,6 +73,18 @@ def matroska_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
         if element == _TRACK_TYPE and size == 1 and at < len(data):
             found.add({1: "video", 2: "audio"}.get(data[at], "other"))
         at += size
+    return frozenset(found - {"other"})
+
+
+def asf_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
+    """Of "video" and "audio", those that the stream properties of an ASF, WMA or WMV header name; empty where none was
+    found."""
+    with stream() as file:
+        data = file.read(_ASF_BYTES)
+    found, at = set(), 0
+    while (at := data.find(_ASF_PROPERTIES, at)) >= 0:
+        found.add(_ASF_TYPES.get(data[at + 24 : at + 40], "other"))  # after the object's GUID and size
+        at += 24
     return frozenset(found - {"other"})
 
 

@@ -34,6 +34,7 @@ def _kind(content_type: str, extension: str | None = None) -> Kind:
     return Kind(content_type, modality, extension or subtype.removeprefix("x-"))
 
 
+_ASF = b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"
 _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xd8\xff", _kind("image/jpeg", "jpg")),
     (b"\x89PNG\r\n\x1a\n", _kind("image/png")),
@@ -46,10 +47,11 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"ID3", _kind("audio/mpeg", "mp3")),
     (b"#!AMR", _kind("audio/amr")),
     (b".snd", _kind("audio/basic", "au")),
+    (b"NIST_1A\n", _kind("audio/x-nist", "sph")),
     (b"caff\0\1", _kind("audio/x-caf")),
     *((mark, _kind("video/mpeg", "mpg")) for mark in (b"\0\0\1\xba", b"\0\0\1\xb3")),
     (b"FLV\1", _kind("video/x-flv")),
-    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _kind("video/x-ms-asf", "asf")),
+    (_ASF, _kind("video/x-ms-asf", "asf")),
     (b"%PDF-", _kind("application/pdf")),
     (b"\x1f\x8b\x08", _kind("application/gzip", "gz")),
     (b"\x28\xb5\x2f\xfd", _kind("application/zstd", "zst")),
@@ -81,7 +83,7 @@ PREFIX_KINDS: tuple[Kind, ...] = tuple(kind for _, kind in _PREFIXES)
 _COMPRESSED = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
 _NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not compressed, by first byte
 for _number, (_prefix, _found) in enumerate(_PREFIXES):
-    if _found.content_type not in _COMPRESSED:
+    if _found.content_type not in _COMPRESSED and _prefix != _ASF:  # whose streams say what it is
         _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {
@@ -211,7 +213,7 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
         return None
     for prefix, kind in _BY_FIRST.get(head[0], ()):
         if head.startswith(prefix):
-            return kind
+            return _asf_kind(kind, extension, stream) if prefix == _ASF else kind
     four = head[:4]
     if four in (b"RIFF", b"RF64") and head[8:12] in _RIFF:
         return _RIFF[head[8:12]]
@@ -247,6 +249,12 @@ def _matroska_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] 
     if streams == {"audio"} or (not streams and extension in _AUDIO_ONLY_NAMES):
         return _kind("audio/webm", "weba") if webm else _kind("audio/x-matroska", "mka")
     return _kind("video/webm") if webm else _kind("video/x-matroska", "mkv")
+
+
+def _asf_kind(kind: Kind, extension: str, stream: Callable[[], IO[bytes]] | None) -> Kind:
+    streams = media_containers.asf_streams(stream) if stream else frozenset()
+    is_sound = streams == {"audio"} or (not streams and extension == "wma")
+    return _kind("audio/x-ms-wma", "wma") if is_sound else kind
 
 
 def _weak_magic(head: bytes) -> Kind | None:

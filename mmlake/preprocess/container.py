@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
+from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _MP4_TOP = frozenset(
         b"udta",
     )
 )
+_DAMAGED_FRACTION = 0.5  # of `min_decoded_fraction`, where it is known why less decodes: one page of Opus is a second
 _XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte count takes in the tags
 
 
@@ -176,7 +178,9 @@ def _ogg(file: IO[bytes], size: int) -> str | None:
     declared = 27 + num_segments + sum(tail[at + 27 : at + 27 + num_segments])
     if short := _short("Ogg page", declared, len(tail) - at):
         return short
-    return None if tail[at + 5] & 4 else "Ogg: the last page carries no end-of-stream mark"
+    # bytes behind it were a page once: damaged, and not cut off
+    is_last = tail[at + 5] & 4 or len(tail) > at + declared
+    return None if is_last else "Ogg: the last page carries no end-of-stream mark"
 
 
 def _mp3(file: IO[bytes], size: int) -> str | None:
@@ -199,36 +203,41 @@ def _mp3(file: IO[bytes], size: int) -> str | None:
 
 
 def check_complete(
-    *, decoded_s: float, container_s: float | None, num_errors: int, num_packets: int, settings: PreprocessSettings
+    *,
+    decoded_s: float,
+    container_s: float | None,
+    num_errors: int,
+    num_packets: int,
+    num_bad_pages: int = 0,
+    settings: PreprocessSettings,
 ) -> None:
     """Raises UnreadableItem 3002 where the decoded stream is well short of the header's duration or too many packets
-    are damaged."""
+    are damaged. num_bad_pages: of Ogg, whose checksum says why some is missing."""
     if num_packets and num_errors / num_packets > settings.max_decode_error_fraction:
         raise UnreadableItem(
             3002,
             f"decode_error_fraction={num_errors / num_packets:.3f} ({num_errors} of {num_packets} packets) not in "
             f"[0, {settings.max_decode_error_fraction}]",
         )
+    low = settings.min_decoded_fraction * (_DAMAGED_FRACTION if num_bad_pages else 1.0)
     # half a second is more than any header rounds, and matters only for very short clips
-    if (
-        container_s is not None
-        and decoded_s < settings.min_decoded_fraction * container_s
-        and container_s - decoded_s > 0.5
-    ):
+    if container_s is not None and decoded_s < low * container_s and container_s - decoded_s > 0.5:
         raise UnreadableItem(
             3002,
             f"decoded_fraction={decoded_s / container_s:.3f} ({decoded_s:.2f} of {container_s:.2f} s) not in "
-            f"[{settings.min_decoded_fraction}, inf)",
+            f"[{low:g}, inf)",
         )
 
 
 class Decoding:
-    """Frames of the chosen streams, packet by packet, with the damage counted instead of raised."""
+    """Frames of the chosen streams, packet by packet, with the damage noted instead of raised."""
 
-    def __init__(self, container: InputContainer, streams: list[Stream]) -> None:
-        self._container, self._streams = container, streams
+    def __init__(self, container: InputContainer, streams: list[Stream], *, origin_s: float = 0.0) -> None:
+        self._container, self._streams, self._origin_s = container, streams, origin_s
         self.num_packets = 0
         self.num_errors = 0
+        self.damages = Damages()
+        self._last_s = 0.0
 
     def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
         import av.error
@@ -240,18 +249,25 @@ class Decoding:
             except StopIteration:
                 return
             except (av.error.FFmpegError, ValueError):
-                self.num_errors += 1  # the framing is lost: nothing after this can be found
+                self._damaged("the framing is lost: nothing after this is found")
                 return
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
+            if packet.pts is not None and packet.time_base is not None:
+                self._last_s = max(0.0, float(packet.pts * packet.time_base) - self._origin_s)
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):
-                self.num_errors += 1
+                self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
                 continue
             for frame in frames:
                 # only video and audio streams were asked for
-                self.num_errors += bool(frame.is_corrupt)  # type: ignore[union-attr]
+                if frame.is_corrupt:  # type: ignore[union-attr]
+                    self._damaged(f"a frame of {packet.stream.type} is damaged", packet.pos)
                 yield frame  # type: ignore[misc]
+
+    def _damaged(self, what: str, at_byte: int | None = None) -> None:
+        self.num_errors += 1
+        self.damages.add(what, at_s=self._last_s, at_byte=at_byte if at_byte is not None and at_byte >= 0 else None)
 
 
 class FrameClock:

@@ -7,12 +7,15 @@ import warnings
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.png_chunks import bad_chunks
 from mmlake.pictures import picture_formats
+from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_PNG = b"\x89PNG\r\n\x1a\n"
 _ORIENTATION_TAG = 0x0112
 # Pillow raises all of these on malformed pictures met in the wild; anything else is a fault of ours and shows as such
 _DECODE_ERRORS = (
@@ -40,7 +43,8 @@ _HARMLESS = ("extraneous bytes",)  # libjpeg's word for padding before a marker:
 
 
 def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, object]:
-    """The picture columns of a track. Raises UnreadableItem 3001, 3002, 3004."""
+    """The picture columns of a track; later frames of an animation may be damaged. Raises UnreadableItem 3001, 3002,
+    3004."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -53,18 +57,22 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
             raise _unreadable(data, error) from error
         with picture:
             _check_budget(picture, settings)
-            orientation, num_frames = _orientation(picture), _count_frames(picture)
+            orientation, num_frames, damages = _orientation(picture), _count_frames(picture), Damages()
             kind = picture.format or ""
             width_px, height_px = picture.size
             try:
-                _decode(picture, data, num_frames, settings)
+                _decode(picture, data, num_frames, settings, damages)
             except Image.DecompressionBombError as error:
                 raise UnreadableItem(3004, f"a later frame's size is above max_pixels={settings.max_pixels}") from error
             except _DECODE_ERRORS as error:
                 raise _unreadable(data, error, kind=kind) from error
     if orientation >= 5:  # 5..8 swap the axes
         width_px, height_px = height_px, width_px
-    return {"width_px": width_px, "height_px": height_px, "orientation": orientation, "num_frames": num_frames}
+    if kind == "PNG":
+        for at_byte, what in bad_chunks(data):
+            damages.add(what, at_byte=at_byte)
+    sizes = {"width_px": width_px, "height_px": height_px, "orientation": orientation, "num_frames": num_frames}
+    return {**sizes, "damages": damages.column()}
 
 
 def _check_budget(picture: Image, settings: PreprocessSettings) -> None:
@@ -91,15 +99,27 @@ def _count_frames(picture: Image) -> int:
         return 1  # the frame directory is broken: decoding the first frame decides
 
 
-def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSettings) -> None:
+def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSettings, damages: Damages) -> None:
     if picture.format in ("JPEG", "MPO"):
         _decode_jpeg(picture, data)
         return
     picture.load()
+    at_s = _shown_s(picture)
     for index in range(1, min(num_frames, settings.max_image_frames)):
-        picture.seek(index)
-        _check_budget(picture, settings)
-        picture.load()
+        try:
+            picture.seek(index)
+            _check_budget(picture, settings)
+            picture.load()
+        except _DECODE_ERRORS:  # the picture is there, and what the animation was until now
+            damages.add(f"frame {index} of {num_frames} does not decode, nor what follows", at_s=at_s)
+            return
+        at_s += _shown_s(picture)
+
+
+def _shown_s(picture: Image) -> float:
+    """How long the frame is shown; 0 where the file does not say."""
+    duration_ms = picture.info.get("duration")
+    return duration_ms / 1000 if isinstance(duration_ms, (int, float)) and duration_ms >= 0 else 0.0
 
 
 def _decode_jpeg(picture: Image, data: bytes) -> None:
@@ -122,10 +142,10 @@ def _is_cut_off(error: Exception) -> bool:
 
 def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableItem:
     """The finding in our own words: the decoder's own are only read for whether the data stop early."""
+    bad = next(bad_chunks(data), None) if data.startswith(_PNG) else None
+    place = f"; at byte {bad[0]} {bad[1]}" if bad else ""
     if _is_cut_off(error) or isinstance(error, EOFError):
-        return UnreadableItem(
-            3002, f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete"
-        )
-    return UnreadableItem(
-        3001, f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})"
-    )
+        reason = f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete"
+        return UnreadableItem(3002, reason + place)
+    reason = f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})"
+    return UnreadableItem(3001, reason + place)

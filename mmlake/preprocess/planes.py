@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from av import VideoFrame
 
 # H height, W width of a plane; Y luma, U and V chroma
@@ -14,6 +16,7 @@ SHOT_LUMA_HW = (27, 48)  # what boundaries are found on: a shake of a few pixels
 SHOT_CHROMA_HW = (9, 16)
 NUM_LUMA = SHOT_LUMA_HW[0] * SHOT_LUMA_HW[1]  # leading entries of a shot vector
 _PLANAR = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p"})
+_MAX_ASPECT = 4.0  # of a pixel; that of anamorphic film is 2, and beyond it a header is broken
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
 
@@ -66,19 +69,31 @@ def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *
     }
 
 
+def pixel_aspect(ratio: Fraction | None) -> float:
+    """Width of a pixel over its height; 1 where the film does not say, or says what no film has."""
+    aspect = float(ratio) if ratio else 1.0
+    return aspect if 1 / _MAX_ASPECT <= aspect <= _MAX_ASPECT else 1.0
+
+
+def displayed_size(width_px: int, height_px: int, aspect: float) -> tuple[int, int]:
+    """(width, height) in square pixels, of which there are no fewer rows."""
+    return max(1, round(width_px * aspect)), height_px
+
+
 def oriented_size(width_px: int, height_px: int, rotation: int) -> tuple[int, int]:
     """(width, height) after a rotation in degrees."""
     return (height_px, width_px) if rotation % 180 else (width_px, height_px)
 
 
-def jpeg(frame: VideoFrame, *, side_px: int, rotation: int, quality: int) -> bytes:
-    """The frame upright as a JPEG with its longer side at most `side_px`."""
+def jpeg(frame: VideoFrame, *, side_px: int, aspect: float, rotation: int, quality: int) -> bytes:
+    """The frame upright and in square pixels as a JPEG with its longer side at most `side_px`."""
     import simplejpeg
 
-    scale = min(1.0, side_px / max(frame.width, frame.height))
+    width_px, height_px = displayed_size(frame.width, frame.height, aspect)
+    scale = min(1.0, side_px / max(width_px, height_px))
     small = frame.reformat(
-        width=max(1, round(frame.width * scale)),
-        height=max(1, round(frame.height * scale)),
+        width=max(1, round(width_px * scale)),
+        height=max(1, round(height_px * scale)),
         format="rgb24",
         interpolation="AREA",
     )

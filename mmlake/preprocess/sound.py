@@ -14,6 +14,7 @@ import numpy as np
 
 from mmlake.decoders import check_sample_rate
 from mmlake.errors import UnreadableItem
+from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class SoundWriter:
         self._position = 0  # samples at the source's rate that were placed so far
         self.num_channels = 0
         self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
+        self._dropped_s = 0.0  # where the first of them was to go
         self._sink = io.BytesIO()
         self._open = ExitStack()  # closed also where an item is given up half-way
 
@@ -49,14 +51,14 @@ class SoundWriter:
         """Place one frame."""
         samples = mono(frame)
         if not self._rate_hz:
-            self._start(frame)
+            self._start(frame.sample_rate, frame.layout.nb_channels)
         if frame.sample_rate != self._rate_hz:
-            self.num_dropped += 1  # a stream that changes its rate: what was left out becomes silence
+            self._drop()  # a stream that changes its rate: what was left out becomes silence
             return
         if frame.pts is not None and frame.time_base is not None:
             gap = round((float(frame.pts * frame.time_base) - self._origin_s) * self._rate_hz) - self._position
             if abs(gap) > self._settings.max_gap_s * self._rate_hz:
-                self.num_dropped += 1
+                self._drop()
                 return
             if gap > _TOLERANCE_S * self._rate_hz:
                 self._check_length(gap)
@@ -64,6 +66,19 @@ class SoundWriter:
             elif gap < -_TOLERANCE_S * self._rate_hz:
                 samples = samples[-gap:]  # already written: an overlap, or sound from before time 0
         self._write(samples)
+
+    def add_samples(self, samples: np.ndarray, rate_hz: int, num_channels: int) -> None:
+        """Place mono samples, float32, behind all others."""
+        if not self._rate_hz:
+            self._start(rate_hz, num_channels)
+        self._write(samples)
+
+    def add_dropped(self, damages: Damages) -> None:
+        """Note where the first frame was left out."""
+        if self.num_dropped:
+            damages.add(
+                f"{self.num_dropped} frames of sound have another rate, or a time that cannot be", at_s=self._dropped_s
+            )
 
     def finish(self) -> tuple[bytes, float] | None:
         """(FLAC bytes, duration in seconds), or None where no sample came."""
@@ -79,12 +94,17 @@ class SoundWriter:
         """Of the source; 0 before the first frame."""
         return self._rate_hz
 
-    def _start(self, frame: AudioFrame) -> None:
+    def _drop(self) -> None:
+        if not self.num_dropped:
+            self._dropped_s = self._position / self._rate_hz
+        self.num_dropped += 1
+
+    def _start(self, rate_hz: int, num_channels: int) -> None:
         import soundfile
         import soxr
 
-        check_rate(frame.sample_rate, settings=self._settings)
-        self._rate_hz, self.num_channels = frame.sample_rate, frame.layout.nb_channels
+        check_rate(rate_hz, settings=self._settings)
+        self._rate_hz, self.num_channels = rate_hz, num_channels
         self._file = self._open.enter_context(
             soundfile.SoundFile(self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16")
         )

@@ -46,8 +46,8 @@ def spans_of(units: pa.Table) -> pa.Table:
 
 def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     """A row per unit that is no gap, schema UNIT_TRACKS, those of one item together and in order. `digest` names the
-    unit; duration, shots, keyframes, signals, cues and the transcript that they make are those of the span, counted
-    from its beginning, and size_bytes is its share of the item's."""
+    unit; duration, damages, shots, keyframes, signals, cues and the transcript that they make are those of the span,
+    counted from its beginning, and size_bytes is its share of the item's."""
     units = units.filter(pc.not_equal(units["kind"], GAP)).combine_chunks()
     at = pc.index_in(units["parent_digest"].combine_chunks(), value_set=tracks["digest"].combine_chunks())
     is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok")).combine_chunks()
@@ -104,7 +104,7 @@ def _places(num_rows: int, spans: np.ndarray) -> np.ndarray:
 
 
 _CUT = (
-    "size_bytes", "duration_s", "num_frames", "shots", "keyframes", "signals", "cues", "transcript",
+    "size_bytes", "duration_s", "num_frames", "damages", "shots", "keyframes", "signals", "cues", "transcript",
 )  # fmt: skip
 
 
@@ -114,6 +114,7 @@ class _Item:
 
     size_bytes: int
     duration_s: float
+    damages: list[dict[str, Any]]
     shots: list[dict[str, Any]]
     keyframes: list[dict[str, Any]]
     cues: list[dict[str, Any]]
@@ -124,7 +125,7 @@ class _Item:
     def of(cls, tracks: pa.Table, at: int) -> _Item:
         signals = tracks["signals"][at].values
         times_s = pc.struct_field(signals, "time_s").to_numpy(zero_copy_only=False).astype(np.float64)
-        names = ("size_bytes", "duration_s", "shots", "keyframes", "cues")
+        names = ("size_bytes", "duration_s", "damages", "shots", "keyframes", "cues")
         return cls(**{name: tracks[name][at].as_py() for name in names}, signals=signals, times_s=times_s)
 
 
@@ -142,6 +143,12 @@ def _of_span(item: _Item, span: Mapping[str, Any], own: Sequence[Mapping[str, An
         "size_bytes": round(item.size_bytes * min(1.0, length_s / whole_s)) if whole_s else 0,
         "duration_s": length_s,
         "num_frames": None if None in frames else frames[1] - frames[0],
+        "damages": [
+            damage if damage["at_s"] is None else damage | {"at_s": damage["at_s"] - start_s}
+            for damage in item.damages
+            # of one without a time nobody knows where it counts; the first span has them all
+            if start_s - _SLACK_S <= (damage["at_s"] or 0.0) < end_s - _SLACK_S
+        ],
         "shots": _shots(item.shots, start_s, end_s),
         "keyframes": [
             frame | {"time_s": max(frame["time_s"] - start_s, 0.0), "shot": max(0, frame["shot"] - first)}

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlake.decoders import picture_stream
+from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, FrameClock, check_complete, opened
+from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.keyframes import Candidates, Keyframe
-from mmlake.preprocess.planes import jpeg, oriented_size, signal, small_planes
+from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, pixel_aspect, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shots import Boundary, ShotFinder
 from mmlake.preprocess.sound import SoundWriter, check_bounds
@@ -38,19 +39,20 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
         num_pixels = stream.codec_context.width * stream.codec_context.height
         if num_pixels > settings.max_pixels:
             raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
-        sounds = list(container.streams.audio[:1])
+        played = sound_stream(container)
+        sounds = [] if played is None else [played]
         video_codec, audio_codec = (
             stream.codec_context.name,
-            sounds[0].codec_context.name if sounds and sounds[0].codec_context else None,
+            sounds[0].codec_context.name if sounds else None,
         )
         container_s = container.duration / 1e6 if container.duration is not None else None
-        for sound_stream in sounds:
-            check_bounds(sound_stream, container_s, settings=settings)  # before anything is decoded
+        for one in sounds:
+            check_bounds(one, container_s, settings=settings)  # before anything is decoded
         if stream.frames > settings.max_frames:
             raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
         clock = FrameClock(container, stream)
-        reader = _Reader(clock=clock, settings=settings)
-        decoding = Decoding(container, [stream, *sounds])
+        reader = _Reader(clock=clock, aspect=pixel_aspect(stream.sample_aspect_ratio), settings=settings)
+        decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s)
         with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
             for frame in decoding:
                 if isinstance(frame, av.VideoFrame):
@@ -62,15 +64,23 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
     num_errors = decoding.num_errors + writer.num_dropped
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
+    writer.add_dropped(decoding.damages)
+    num_bad_pages = add_bad_pages(decoding.damages, path, codec="", rate_hz=0)
     check_complete(
         decoded_s=decoded_s,
         container_s=container_s,
         num_errors=num_errors,
         num_packets=decoding.num_packets,
+        num_bad_pages=num_bad_pages,
         settings=settings,
     )
     columns, keyframes = reader.finish()
-    columns |= {"container_duration_s": container_s, "video_codec": video_codec, "num_decode_errors": num_errors}
+    columns |= {
+        "container_duration_s": container_s,
+        "video_codec": video_codec,
+        "num_decode_errors": num_errors,
+        "damages": decoding.damages.column(),
+    }
     if sound:
         columns |= {
             "audio_codec": audio_codec,
@@ -85,6 +95,7 @@ class _Reader:
     """Takes frames in order of presentation and remembers only small things about them."""
 
     clock: FrameClock
+    aspect: float  # width of a pixel over its height
     settings: PreprocessSettings
     num_frames: int = 0
     end_s: float = 0.0
@@ -124,6 +135,7 @@ class _Reader:
             lambda: jpeg(
                 frame,
                 side_px=self.settings.keyframe_side_px,
+                aspect=self.aspect,
                 rotation=self._rotation,
                 quality=self.settings.keyframe_quality,
             ),
@@ -143,7 +155,7 @@ class _Reader:
     def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
         """(columns, keyframes) of everything that came."""
         shots = _shots(self._finder.finish(), self._first_s, self.end_s)
-        width_px, height_px = oriented_size(*self._size, self._rotation)
+        width_px, height_px = oriented_size(*displayed_size(*self._size, self.aspect), self._rotation)
         rate = (self.num_frames - 1) / (self._last_s - self._first_s) if self._last_s > self._first_s else None
         columns: dict[str, object] = {
             "width_px": width_px,

@@ -11,6 +11,7 @@ import numpy as np
 
 from mmlake.decoders import placed_sound
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, is_lossless
+from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
@@ -235,6 +236,7 @@ AUDIO_MEASUREMENTS = (
         needs_sound=True,
         revision="2",
     ),
+    DAMAGE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )
 
@@ -284,4 +286,5 @@ AUDIO_RULES = (
     ),
     WRONG_TRANSCRIPT,
     STRAY_LINES,
+    DAMAGED,
 )

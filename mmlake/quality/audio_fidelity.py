@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import open_media
+from mmlake.decoders import open_media, sound_stream
 from mmlake.quality.measurement import Measures
 
 FIDELITY_MEASURES = (
@@ -48,7 +48,8 @@ def is_lossless(path: Path) -> bool:
         except soundfile.LibsndfileError:
             pass
     with open_media(path) as container:
-        name = container.streams.audio[0].codec_context.name if container.streams.audio else ""
+        stream = sound_stream(container)
+        name = stream.codec_context.name if stream is not None else ""
     return name.startswith(_LOSSLESS_CODECS) and not name.startswith(_COMPANDED_CODECS)
 
 

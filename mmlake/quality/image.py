@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.pictures import picture_formats
+from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image_fidelity import FIDELITY_MEASURES, Decoded, fidelity
 from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
@@ -163,6 +164,7 @@ IMAGE_MEASUREMENTS = (
         blobs=own_blob,
         revision="3",
     ),
+    DAMAGE_MEASUREMENT,
 )
 
 # 148 real photographs reach 0.54 at most; after a Gaussian blur of 4 px at 500 px width 132 of 133 are above 0.6
@@ -210,4 +212,5 @@ IMAGE_RULES = (
         what="One side is many times the other: a banner, a strip, a screenshot of a scroll.",
         fix="Crop it, or leave it at its smaller weight.",
     ),
+    DAMAGED,
 )

@@ -80,6 +80,8 @@ def _findings(
             reason = rule.reason(value, low, high)
             if rule.measure == NUM_FAILURES and failure is not None:
                 reason += f": {failure}"
+            if places := [f"{name}={at:.9g}" for name in rule.places if (at := values.get(name)) is not None]:
+                reason += f", first at {' '.join(places)}"
             broken.append((rule.severity, rule.error_code, rule.name, reason))
     return [
         {"rule": name, "severity": severity, "error_code": code, "reason": reason}

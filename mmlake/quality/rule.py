@@ -21,6 +21,7 @@ class Rule:
     unit: str = ""  # as the reason shows it; empty for plain numbers
     low: float | None = None  # None: no lower bound
     high: float | None = None  # None: no upper bound
+    places: tuple[str, ...] = ()  # measures that say where in the item the fault begins, as the reason shows it
     roles: tuple[str, ...] = ROLES  # the roles that it applies to
     what: str  # what happened, seen from the row
     fix: str  # what to do about it

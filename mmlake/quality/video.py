@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
@@ -89,6 +90,7 @@ VIDEO_MEASUREMENTS = (
         blobs=_keyframes,
     ),
     FIDELITY_MEASUREMENT,
+    DAMAGE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )
 
@@ -144,4 +146,5 @@ VIDEO_RULES = (
     ),
     WRONG_TRANSCRIPT,
     STRAY_LINES,
+    DAMAGED,
 )

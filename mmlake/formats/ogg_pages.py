@@ -1,0 +1,70 @@
+"""Ogg pages whose checksum does not hold (RFC 3533). Decoders leave such a page out, and say nothing."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+_CAPTURE, _HEAD_BYTES = b"OggS\0", 27
+_SEARCH_BYTES = 1 << 16
+_MAX_FALSE = 10_000  # places where a page seems to begin and none does: each may cost the checksum of 65 kB
+# zlib's CRC-32 is that of Ogg with the bits of every byte, and of the result, in reverse
+_REVERSED = bytes(int(f"{code:08b}"[::-1], 2) for code in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class BadPage:
+    """One page that is not as it was written, or bytes between two pages."""
+
+    at_byte: int
+    granule: int  # of the last good page before it: what the codec counts time in; 0 where there is none
+
+
+def bad_pages(file: IO[bytes]) -> Iterator[BadPage]:
+    """The damaged places of an Ogg file, in order; what lies between two whole pages is one place."""
+    at = granule = num_false = 0
+    is_lost = False
+    while num_false < _MAX_FALSE and (head := _at(file, at, _HEAD_BYTES)):
+        page = _page(file, head)
+        if page is not None:
+            at, is_lost = at + len(page), False
+            position = int.from_bytes(page[6:14], "little", signed=True)
+            granule = position if position > 0 else granule  # -1: no packet ends on the page
+            continue
+        if not is_lost:
+            yield BadPage(at, granule)
+        is_lost, num_false = True, num_false + 1
+        at = _next_capture(file, at + 1)
+
+
+def _at(file: IO[bytes], at: int, num_bytes: int) -> bytes:
+    file.seek(at)
+    return file.read(num_bytes)
+
+
+def _page(file: IO[bytes], head: bytes) -> bytes | None:
+    """The page, whose header was just read; None where it is none, or its checksum does not hold."""
+    if len(head) < _HEAD_BYTES or not head.startswith(_CAPTURE):
+        return None
+    lengths = file.read(head[26])
+    page = head + lengths + file.read(sum(lengths))
+    if len(page) != _HEAD_BYTES + head[26] + sum(lengths):
+        return None
+    return page if _checksum(page[:22] + bytes(4) + page[26:]) == int.from_bytes(page[22:26], "little") else None
+
+
+def _checksum(page: bytes) -> int:
+    """CRC-32 with the polynomial 0x04C11DB7, from 0, nothing reversed."""
+    found = zlib.crc32(page.translate(_REVERSED), 0xFFFF_FFFF) ^ 0xFFFF_FFFF
+    return int.from_bytes(found.to_bytes(4, "little").translate(_REVERSED), "big")
+
+
+def _next_capture(file: IO[bytes], at: int) -> int:
+    """Where the next page may begin; the end of the file where none does."""
+    while part := _at(file, at, _SEARCH_BYTES):
+        if (found := part.find(_CAPTURE)) >= 0:
+            return at + found
+        at += max(1, len(part) - len(_CAPTURE) + 1)
+    return at

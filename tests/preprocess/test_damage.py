@@ -1,0 +1,206 @@
+"""The checksums that formats carry are checked: an item that decodes with a damaged place says where, and is neither
+sound nor lost. What is rare and sound is neither damaged nor refused."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import soundfile
+from damaged_media import NUM_FLIPS, RATE_HZ, film_of, flipped, noise, old_flac, sound_file, wma
+from PIL import Image
+from preprocess_media import encoded, photo
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats.sniff import kind_of
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.audio import audio_track
+from mmlake.preprocess.image import image_track
+from mmlake.preprocess.video import video_track
+from mmlake.quality import IMAGE_RULES
+from mmlake.quality.damage import DAMAGED, damage_measures
+from mmlake.quality.measurement import Subject
+
+SETTINGS = PreprocessSettings()
+LENGTH_S = 8.0
+
+
+def found_in(path, data) -> tuple[str, list[dict[str, object]]]:
+    """("sound", "damaged" or the code, the places)."""
+    path.write_bytes(data)
+    try:
+        damages = audio_track(path, settings=SETTINGS)[0]["damages"]
+    except UnreadableItem as error:
+        return str(error.code), []
+    return "damaged" if damages else "sound", damages
+
+
+@pytest.mark.parametrize(
+    ("kind", "subtype", "first_byte", "most_lost"),
+    # behind the tags of FLAC, which no checksum covers. An Ogg page with the header that a decoder begins with is lost
+    # with it, as are too many seconds at once
+    [("FLAC", None, 8_300, 0), ("OGG", "VORBIS", 0, 8), ("OGG", "OPUS", 0, 8)],
+)
+def test_every_flipped_bit_of_a_recording_is_found_and_has_a_place(tmp_path, kind, subtype, first_byte, most_lost):
+    data = sound_file(noise(LENGTH_S), kind, subtype)
+    assert found_in(tmp_path / "a", data) == ("sound", [])
+    counts: Counter[str] = Counter()
+    for changed in flipped(data, first_byte):
+        state, places = found_in(tmp_path / "a", changed)
+        counts[state] += 1
+        for place in places:
+            assert place["at_s"] is not None or place["at_byte"] is not None
+            assert 0 <= (place["at_s"] or 0.0) <= LENGTH_S
+    assert counts["sound"] == 0
+    assert counts["damaged"] >= NUM_FLIPS - most_lost
+
+
+@pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])
+@pytest.mark.parametrize("num_channels", [1, 2])
+def test_a_flac_of_any_depth_has_its_md5(tmp_path, subtype, num_channels):
+    sound = np.stack([noise(1.0, seed) for seed in range(num_channels)], axis=1)
+    assert found_in(tmp_path / "a", sound_file(sound, "FLAC", subtype)) == ("sound", [])
+
+
+def test_a_flac_whose_md5_is_another_is_damaged(tmp_path):
+    """Whole frames that were exchanged have right checksums each."""
+    data = bytearray(sound_file(noise(1.0), "FLAC"))
+    data[30] ^= 1
+    state, places = found_in(tmp_path / "a", bytes(data))
+    assert state == "damaged"
+    assert places[0]["at_byte"] == 26
+
+
+def test_a_damaged_place_of_a_recording_has_the_time_of_its_frame(tmp_path):
+    data = bytearray(sound_file(noise(LENGTH_S), "FLAC"))
+    data[len(data) // 2] ^= 1  # noise takes as many bytes in every second
+    _, places = found_in(tmp_path / "a", bytes(data))
+    assert [place["at_s"] for place in places] == pytest.approx([LENGTH_S / 2], abs=0.3)
+
+
+def test_pages_of_ogg_are_damaged_at_their_byte(tmp_path):
+    data = sound_file(noise(LENGTH_S), "OGG", "VORBIS")
+    at = data.index(b"OggS", len(data) // 2)
+    changed = bytearray(data)
+    changed[at + 100] ^= 4
+    _, places = found_in(tmp_path / "a", bytes(changed))
+    assert [place["at_byte"] for place in places] == [at]
+
+
+def test_every_flipped_bit_of_a_png_is_found():
+    data = encoded(photo(), "PNG", pnginfo=_comment())
+    assert image_track(data, settings=SETTINGS)["damages"] == []
+    counts: Counter[str] = Counter()
+    for changed in flipped(data, 0):
+        try:
+            places = image_track(changed, settings=SETTINGS)["damages"]
+        except UnreadableItem:
+            counts["unreadable"] += 1
+            continue
+        counts["damaged" if places else "sound"] += 1
+    assert counts["sound"] == 0
+
+
+def _comment():
+    from PIL.PngImagePlugin import PngInfo
+
+    info = PngInfo()
+    info.add_text("Comment", "a checksum that no decoder needs " * 400)
+    return info
+
+
+def test_pixels_under_a_wrong_checksum_have_its_byte():
+    data = bytearray(encoded(photo(), "PNG"))
+    at = data.index(b"IDAT") - 4
+    data[at + 8 + int.from_bytes(data[at : at + 4], "big")] ^= 1
+    assert image_track(bytes(data), settings=SETTINGS)["damages"] == [
+        {"what": "the checksum of the chunk IDAT does not hold", "at_s": None, "at_byte": at}
+    ]
+
+
+def test_a_png_that_does_not_open_has_the_byte_in_its_reason():
+    data = bytearray(encoded(photo(), "PNG", pnginfo=_comment()))
+    at = data.index(b"tEXt") - 4
+    data[at + 100] ^= 1
+    with pytest.raises(UnreadableItem, match=f"3001 .*; at byte {at} the checksum of the chunk tEXt does not hold"):
+        image_track(bytes(data), settings=SETTINGS)
+
+
+def animation(num_frames: int = 5) -> bytes:
+    pictures = [Image.fromarray(np.roll(photo(), 7 * at, axis=1)) for at in range(num_frames)]
+    sink = io.BytesIO()
+    pictures[0].save(sink, "PNG", save_all=True, append_images=pictures[1:], duration=200)
+    return sink.getvalue()
+
+
+def with_bad_frame(data: bytes) -> bytes:
+    """The last frame holds no pixels, under right checksums."""
+    at = data.rindex(b"fdAT")
+    length = struct.unpack(">I", data[at - 4 : at])[0]
+    body = b"fdAT" + data[at + 4 : at + 8] + b"\xff" * (length - 4)
+    return data[:at] + body + struct.pack(">I", zlib.crc32(body)) + data[at + length + 8 :]
+
+
+def test_an_apng_with_one_bad_late_frame_is_damaged_and_not_lost():
+    track = image_track(with_bad_frame(animation()), settings=SETTINGS)
+    assert (track["width_px"], track["num_frames"]) == (320, 5)
+    assert [place["at_s"] for place in track["damages"]] == pytest.approx([0.8])
+
+
+def test_a_damaged_item_is_flagged_with_its_place():
+    places = [{"what": "a page", "at_s": 1.25, "at_byte": 7636}]
+    measures = damage_measures(Subject({"damages": places}))
+    assert measures == {"num_damages": 1.0, "damaged_at_s": 1.25, "damaged_at_byte": 7636}
+    assert damage_measures(Subject({"damages": []})) == {
+        "num_damages": 0.0, "damaged_at_s": None, "damaged_at_byte": None,
+    }  # fmt: skip
+    assert DAMAGED in IMAGE_RULES
+    assert (DAMAGED.error_code, DAMAGED.severity) == (4004, "P2")
+
+
+def test_flac_of_blocks_of_different_lengths_is_sound_and_in_order(tmp_path):
+    """Before version 1.2 such files marked nothing, and FFmpeg puts their frames at times that they never had."""
+    samples = noise(4.0)
+    sizes = [1152, 576, 4608] * 10 + [100]
+    (tmp_path / "a.flac").write_bytes(old_flac(samples, sizes))
+    columns, flac = audio_track(tmp_path / "a.flac", settings=SETTINGS)
+    assert (columns["damages"], columns["num_decode_errors"]) == ([], 0)
+    assert np.array_equal(soundfile.read(io.BytesIO(flac), dtype="int16")[0], samples[: sum(sizes)])
+
+
+def test_windows_media_audio_is_sound(tmp_path):
+    data = wma(np.repeat(noise(1.0), 3))
+    for name in ("a.wma", "a.asf"):
+        kind = kind_of(data[:4096], name, stream=lambda: io.BytesIO(data))
+        assert kind is not None
+        assert (kind.modality, kind.extension) == ("audio", "wma")
+    assert found_in(tmp_path / "a", data) == ("sound", [])
+
+
+def test_nist_sphere_is_sound(tmp_path):
+    data = sound_file(noise(1.0), "NIST")
+    kind = kind_of(data[:4096], "a.wav")
+    assert kind is not None
+    assert (kind.modality, kind.extension) == ("audio", "sph")
+    (tmp_path / "a").write_bytes(data)
+    assert audio_track(tmp_path / "a", settings=SETTINGS)[0]["duration_s"] == pytest.approx(1.0)
+    assert soundfile.info(tmp_path / "a").samplerate == RATE_HZ
+
+
+def test_pixels_that_are_not_square_do_not_squeeze_keyframes(tmp_path):
+    film_of(tmp_path / "a.mkv", [(320, 240)], aspect=Fraction(3, 2))
+    film = video_track(tmp_path / "a.mkv", settings=SETTINGS)
+    assert (film.columns["width_px"], film.columns["height_px"]) == (480, 240)
+    with Image.open(io.BytesIO(film.keyframes[0].jpeg)) as picture:
+        assert picture.size == (480, 240)
+
+
+def test_the_largest_stream_is_decoded_and_not_the_first(tmp_path):
+    film_of(tmp_path / "a.mkv", [(64, 48), (320, 240)])
+    film = video_track(tmp_path / "a.mkv", settings=SETTINGS)
+    assert (film.columns["width_px"], film.columns["height_px"]) == (320, 240)
