@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, image_matcher, text, text_matching, video, video_matcher
+from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
-from mmlake.dedup.prints import DERIVED, PrintTable, Ragged, digests_of, of_lists
+from mmlake.dedup.near_recall import near_recall
+from mmlake.dedup.nearest import Scores
+from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, by_digest, rows_of, standing_of
 from mmlake.errors import UnreadableItem
@@ -62,6 +64,9 @@ class Tier:
     is_pairwise: bool = False
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
+    # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
+    # (mmlake.dedup.near_recall); None: nothing is estimated
+    nearest: Callable[[PrintTable, Positions], Scores] | None = None
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -142,6 +147,7 @@ TIERS: tuple[Tier, ...] = (
         fingerprint=_of_texts,
         batch_rows=1_024,
         matcher=text_matching.TextMatcher,
+        nearest=nearest.texts,
         contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
@@ -157,6 +163,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=image_matcher.matcher,
         is_pairwise=True,
         derived=image_matcher.hashes,
+        nearest=nearest.pictures,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
         source="Zauner 2010; Evangelidis and Psarakis 2008",
@@ -171,6 +178,7 @@ TIERS: tuple[Tier, ...] = (
         of_spans=_of_video_spans,
         matcher=video_matcher.FilmMatcher,
         is_pairwise=True,
+        nearest=nearest.films,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
         source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
@@ -186,6 +194,7 @@ TIERS: tuple[Tier, ...] = (
         pair_methods=audio.PAIR_METHODS,
         matcher=audio.matcher,
         is_pairwise=True,
+        nearest=nearest.sounds,
         bound=lambda settings: audio.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
         source="Haitsma and Kalker 2002",
@@ -312,20 +321,24 @@ def near_pairs(
     has no pairs.
     nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest. With
     parent_digest, spans of one item are the same only where they are nearly equal.
-    kept: where joins go on from the ones before, with the same outcome, and are kept for the next time.
+    kept: where joins go on from the ones before, with the same outcome, and are kept for the next time. The table's
+    metadata has the recall of the keys, counted on a seeded sample (`estimates.recall_counts`).
     """
     fingerprints = contracts.made(fingerprints)
-    parts = []
+    parts, recalls = [], []
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
         units, standing = (
             Units(digests, digests_of(prints), _items(nodes, digests)),
             _standing(digests, nodes, criteria),
         )
-        found = tier_stars(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+        found, matcher = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+        if tier.nearest is not None and len(digests):
+            recalls.append(near_recall(matcher, found, standing, prints, tier.nearest, seed=settings.seed))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         parts.append(table_of(found, digests, names, tier="near", bound=tier.bound(settings)))
-    return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+    pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+    return estimates.with_recall(pairs, recalls)
 
 
 def tier_stars(
@@ -339,16 +352,30 @@ def tier_stars(
     advance: Advance = silent,
 ) -> Stars:
     """The edges that the tier finds between the units."""
+    return joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)[0]
+
+
+def joined_tier(
+    tier: Tier,
+    prints: PrintTable,
+    units: Units,
+    standing: Standing,
+    *,
+    settings: DedupSettings,
+    kept: KeptJoins | None = None,
+    advance: Advance = silent,
+) -> tuple[Stars, Matcher]:
+    """(the edges that the tier finds between the units, what compared them)."""
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))
-        return stars(matcher, standing, equal=units.equal, advance=advance)
+        return stars(matcher, standing, equal=units.equal, advance=advance), matcher
     name = signed(tier.method, tier.plugin)
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
     found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
     kept.write(name, replace(join, derived=derived))
-    return found
+    return found, units.judged_by(matcher)
 
 
 def _items(nodes: pa.Table | None, digests: pa.Array) -> pa.Array | None:
