@@ -59,7 +59,7 @@ def semantic_pairs(
         kept_apart = never_apart if apart is None else apart(digests)
         apart_leads = partial(_among, kept_apart, leads)
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
-        found = stars(matcher, standing, equal=_equal(led), advance=advance)
+        found = stars(matcher, standing, equal=equal_vectors(led), advance=advance)
         recalls.append(_recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed))
         found.left, found.right = leads[found.left].tolist(), leads[found.right].tolist()
         _add_followers(found, survivor, vectors, bound, kept_apart)
@@ -110,7 +110,7 @@ def _survivors(digests: pa.Array, near: pa.Table | None) -> np.ndarray:
     return np.where(pc.is_valid(at).to_numpy(zero_copy_only=False), pc.fill_null(at, 0).to_numpy(), own)
 
 
-def _equal(vectors: Vectors) -> np.ndarray:
+def equal_vectors(vectors: Vectors) -> np.ndarray:
     """128 bits that equal vectors have in common."""
     bits = np.ascontiguousarray(vectors).view(np.uint32).astype(np.uint64)
     factors = np.random.default_rng(1).integers(1, 1 << 63, (bits.shape[1], 2), dtype=np.uint64) | np.uint64(1)
