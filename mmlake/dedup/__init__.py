@@ -5,18 +5,19 @@ from __future__ import annotations
 from mmlake.dedup.clusters import cluster
 from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
 from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
-from mmlake.dedup.estimates import recall_of, recall_words
+from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
 from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
+from mmlake.dedup.fingerprinting import fingerprint
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
-from mmlake.dedup.semantic_tier import recall_counts, semantic_pairs
+from mmlake.dedup.semantic_tier import semantic_pairs
 from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.dedup.text_matching import key_recall
-from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, tiers_of
+from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
 from mmlake.dedup.vectors import Apart
 from mmlake.dedup.witness import template_veto
 

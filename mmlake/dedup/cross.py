@@ -22,6 +22,7 @@ from mmlake import schemas
 from mmlake.border import IN_PROCESS, Runner
 from mmlake.cross_schemas import ALIKE, COMPONENT_FINGERPRINTS, CROSS_PAIRS, KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup.cross_join import MET, Meeting, near_meetings
+from mmlake.dedup.fingerprinting import fingerprint
 from mmlake.dedup.image_alignment import LEAST_DETAIL
 from mmlake.dedup.image_matcher import details, thumbnails
 from mmlake.dedup.led import Edge
@@ -29,7 +30,7 @@ from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import PrintTable, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed
-from mmlake.dedup.tiers import Tier, fingerprint, prints_of_tier
+from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of, signed
 from mmlake.store import Blobs

@@ -43,12 +43,12 @@ def semantic_pairs(
     bounds: encoder -> smallest cosine that counts, as their rows say; `settings.semantic_bounds` goes before.
     nodes: what decides who stays. near: the clusters of the near tier: only its survivors are compared, and where one
     of them goes, its duplicates are compared with what it goes for. The table's metadata has the recall of the search,
-    counted on a seeded sample (`recall_counts`).
+    counted on a seeded sample (`estimates.recall_counts`).
     apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. Raises SettingsError for
     an encoder without a bound.
     """
     embeddings = contracts.made(embeddings)
-    parts, sampled, hits = [], 0, 0
+    parts, recalls = [], [(0, 0)]
     for encoder, bound in bounds_of(embeddings, bounds, settings).items():
         digests, vectors = vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         survivor = _survivors(digests, near)
@@ -59,28 +59,18 @@ def semantic_pairs(
         kept_apart = never_apart if apart is None else apart(digests)
         apart_leads = partial(_among, kept_apart, leads)
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
-        found = stars(matcher, standing, equal=_equal(led), advance=advance)
-        units, num_found = _recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed)
-        sampled, hits = sampled + units, hits + num_found
+        found = stars(matcher, standing, equal=equal_vectors(led), advance=advance)
+        recalls.append(_recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed))
         found.left, found.right = leads[found.left].tolist(), leads[found.right].tolist()
         _add_followers(found, survivor, vectors, bound, kept_apart)
         parts.append(table_of(found, digests, [f"cosine:{encoder}"], tier="semantic", bound=bound))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
-    counts = {estimates.NUM_WITH_DUPLICATE: str(sampled), estimates.NUM_FOUND: str(hits)}
-    return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **counts})
+    return estimates.with_recall(pairs, recalls)
 
 
 def _recall(vectors: Vectors, found: Stars, *, bound: float, apart: Apart, seed: int) -> tuple[int, int]:
     dropped = np.isin(np.arange(len(vectors)), found.right)
     return recall(vectors, dropped, bound=bound, apart=apart, seed=seed, sample=estimates.SAMPLE_UNITS)
-
-
-def recall_counts(pairs: pa.Table) -> dict[str, int]:
-    """What a stamp of the pairs keeps of their recall: sampled units that have a duplicate, and how many of these were
-    found (`estimates.recall_of`)."""
-    metadata = pairs.schema.metadata or {}
-    names = (estimates.NUM_WITH_DUPLICATE, estimates.NUM_FOUND)
-    return {name: int(metadata[name.encode()]) for name in names if name.encode() in metadata}
 
 
 def bounds_of(embeddings: pa.Table, bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
@@ -120,7 +110,7 @@ def _survivors(digests: pa.Array, near: pa.Table | None) -> np.ndarray:
     return np.where(pc.is_valid(at).to_numpy(zero_copy_only=False), pc.fill_null(at, 0).to_numpy(), own)
 
 
-def _equal(vectors: Vectors) -> np.ndarray:
+def equal_vectors(vectors: Vectors) -> np.ndarray:
     """128 bits that equal vectors have in common."""
     bits = np.ascontiguousarray(vectors).view(np.uint32).astype(np.uint64)
     factors = np.random.default_rng(1).integers(1, 1 << 63, (bits.shape[1], 2), dtype=np.uint64) | np.uint64(1)

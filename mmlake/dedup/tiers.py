@@ -1,11 +1,10 @@
-"""The table of tiers, and the two functions that walk it: fingerprint and near_pairs. Add yours here."""
+"""The table of tiers, and the join that walks it. Add yours here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
-from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, image_matcher, text, text_matching, video, video_matcher
+from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
+from mmlake.dedup.near_recall import near_recall
+from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
-from mmlake.dedup.prints import DERIVED, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, standing_of
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
-from mmlake.spans import SPAN_COLUMNS, Row, Shared, Span, by_parent, map_units, span_of
+from mmlake.spans import Row, Span, span_of
 from mmlake.store import Blobs
 
-_FINGERPRINT_FAILED = 5001
-_SLICE_ROWS = 1_024  # tracks held as Python objects at once
 Prints = dict[str, NDArray[Any]]  # method -> hashes; with "times_s" where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
 
@@ -64,6 +62,9 @@ class Tier:
     is_pairwise: bool = False
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
+    # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
+    # (mmlake.dedup.near_recall); None: nothing is estimated
+    nearest: Callable[[PrintTable, Positions], Scores] | None = None
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -144,6 +145,7 @@ TIERS: tuple[Tier, ...] = (
         fingerprint=_of_texts,
         batch_rows=1_024,
         matcher=text_matching.TextMatcher,
+        nearest=nearest.texts,
         contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
@@ -159,6 +161,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=image_matcher.matcher,
         is_pairwise=True,
         derived=image_matcher.hashes,
+        nearest=nearest.pictures,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
         source="Zauner 2010; Evangelidis and Psarakis 2008",
@@ -173,6 +176,7 @@ TIERS: tuple[Tier, ...] = (
         of_spans=_of_video_spans,
         matcher=video_matcher.FilmMatcher,
         is_pairwise=True,
+        nearest=nearest.films,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
         source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
@@ -188,6 +192,7 @@ TIERS: tuple[Tier, ...] = (
         pair_methods=audio.PAIR_METHODS,
         matcher=audio.matcher,
         is_pairwise=True,
+        nearest=nearest.sounds,
         bound=lambda settings: audio.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
         source="Haitsma and Kalker 2002",
@@ -198,104 +203,6 @@ TIERS: tuple[Tier, ...] = (
 def tiers_of(modality: str) -> tuple[Tier, ...]:
     """The built-in tiers of the modality, in the order of the table."""
     return tuple(tier for tier in TIERS if tier.modality == modality)
-
-
-def fingerprint(
-    tracks: pa.Table,
-    tiers: Sequence[Tier],
-    *,
-    store: Blobs,
-    settings: DedupSettings,
-    runner: Runner = IN_PROCESS,
-    advance: Advance = silent,
-) -> pa.Table:
-    """FINGERPRINTS of the rows: as many per digest as the tiers have methods, with no hashes where the unit says
-    nothing.
-
-    A unit of which a tier can make none has one row of that tier, under its first method, with status, code and
-    reason. Raises only for a failing machine or store. tracks: of units, those of one item next to each other; it is
-    decoded once for all of them. runner: where media are decoded.
-    """
-    columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes", "times_s")}
-    failures: list[Failure | None] = []
-    for tier in tiers:
-        for row, found in _prints(tier, tracks, store, settings, runner):
-            prints, failure = ({}, found) if isinstance(found, Failure) else (found, None)
-            for method in tier.methods if failure is None else tier.methods[:1]:
-                columns["digest"].append(row["digest"])
-                columns["method"].append(signed(method, tier.plugin))
-                columns["hashes"].append(prints.get(method, np.empty(0, np.uint64)))
-                columns["times_s"].append(
-                    prints.get("times_s", np.empty(0, np.float32)) if method == tier.method else np.empty(0, np.float32)
-                )
-                failures.append(failure)
-            if tier is tiers[-1]:
-                advance(1)
-    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **contracts.failure_columns(failures)})
-    return schemas.conform(schemas.FINGERPRINTS, table)
-
-
-def _prints(
-    tier: Tier, tracks: pa.Table, store: Blobs, settings: DedupSettings, runner: Runner
-) -> Iterator[tuple[Row, Prints | Failure]]:
-    """What became of each row, in no order that counts."""
-    tracks = tracks.select(list(dict.fromkeys(["digest", *SPAN_COLUMNS, *tier.columns])))
-    attempted = partial(
-        map_units, runner, code=_FINGERPRINT_FAILED, what=f"no fingerprint can be made of this {tier.modality} item"
-    )
-    if tier.of_spans is not None:
-        is_cut = pc.is_valid(tracks["span_start_s"])
-        spans, tracks = tracks.filter(is_cut), tracks.filter(pc.invert(is_cut))
-        with Shared() as shared:
-            yield from attempted(
-                partial(_cut, tier.of_spans, settings),
-                by_parent(_rows(spans)),
-                opened=partial(_parent, tier, store, shared),
-            )
-    yield from attempted(
-        partial(_fingerprinted, tier.fingerprint, settings),
-        _batches(tracks, tier.batch_rows),
-        opened=partial(_opened, tier, store),
-    )
-
-
-def _fingerprinted(
-    fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]], settings: DedupSettings, batch: Sequence[Any]
-) -> list[Prints]:
-    """The kernel of a tier: its prints of a batch of units."""
-    return fingerprint(batch, settings)
-
-
-def _cut(
-    of_spans: Callable[[Any, Sequence[Span], DedupSettings], Iterable[Prints]],
-    settings: DedupSettings,
-    batch: Sequence[tuple[Any, Span]],
-) -> Iterable[Prints]:
-    """The kernel of a tier for spans of one item, each with what was opened for all of them."""
-    return of_spans(batch[0][0], [span for _, span in batch], settings)
-
-
-def _rows(tracks: pa.Table) -> Iterator[Row]:
-    for batch in tracks.to_batches(max_chunksize=_SLICE_ROWS):
-        yield from batch.to_pylist()
-
-
-def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
-    for batch in tracks.to_batches(max_chunksize=_SLICE_ROWS):
-        rows = batch.to_pylist()
-        yield from (rows[at : at + size] for at in range(0, len(rows), size))
-
-
-@contextmanager
-def _opened(tier: Tier, store: Blobs, rows: list[Row]) -> Iterator[list[Any]]:
-    with ExitStack() as stack:
-        yield [stack.enter_context(tier.opened(row, store)) for row in rows]
-
-
-@contextmanager
-def _parent(tier: Tier, store: Blobs, shared: Shared, rows: list[Row]) -> Iterator[list[Any]]:
-    with shared.one(rows[0]["parent_digest"], partial(tier.opened, rows[0], store)) as item:
-        yield [(item, span_of(row)) for row in rows]
 
 
 def near_pairs(
@@ -317,12 +224,13 @@ def near_pairs(
     None: closeness, then digest. With parent_digest, spans of one item are the same only where they are nearly equal.
     kept: where joins go on from the ones before, with the same outcome, and are kept for the next time.
     engine: how much memory the join takes, and where it puts the rest.
+    The table's metadata has the recall of the keys, counted on a seeded sample (`estimates.recall_counts`).
     """
     parts = [fingerprints] if isinstance(fingerprints, pa.Table) else fingerprints
     engine = engine or Engine()
     if nodes is not None:
         nodes = _in_order(nodes)
-    found = []
+    found, recalls = [], []
     for tier in tiers:
         names = [signed(method, tier.plugin) for method in tier.methods]
         digests, columns, places = print_columns(
@@ -332,13 +240,14 @@ def near_pairs(
         rows = None if nodes is None or places is None else nodes.take(pa.array(places))
         with engine.used():
             units = Units(digests, digests_of(prints), _items(rows))
-            edges = tier_stars(
-                tier, prints, units, _standing(rows, criteria, len(digests)), settings=settings, kept=kept,
-                advance=advance,
-            )  # fmt: skip
+            standing = _standing(rows, criteria, len(digests))
+            edges, matcher = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+            if tier.nearest is not None and len(digests):
+                recalls.append(near_recall(matcher, edges, standing, prints, tier.nearest, seed=settings.seed))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
-    return schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
+    pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
+    return estimates.with_recall(pairs, recalls)
 
 
 def _in_order(nodes: pa.Table) -> pa.Table:
@@ -357,16 +266,30 @@ def tier_stars(
     advance: Advance = silent,
 ) -> Stars:
     """The edges that the tier finds between the units."""
+    return joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)[0]
+
+
+def joined_tier(
+    tier: Tier,
+    prints: PrintTable,
+    units: Units,
+    standing: Standing,
+    *,
+    settings: DedupSettings,
+    kept: KeptJoins | None = None,
+    advance: Advance = silent,
+) -> tuple[Stars, Matcher]:
+    """(the edges that the tier finds between the units, what compared them)."""
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))
-        return stars(matcher, standing, equal=units.equal, advance=advance)
+        return stars(matcher, standing, equal=units.equal, advance=advance), matcher
     name = signed(tier.method, tier.plugin)
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
     found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
     kept.write(name, replace(join, derived=derived))
-    return found
+    return found, units.judged_by(matcher)
 
 
 def _items(rows: pa.Table | None) -> pa.Array | None:

@@ -26,7 +26,7 @@ Apart = Callable[[Positions, Positions], NDArray[np.bool_]]
 
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
 _FIRST_BLOCK, _LAST_BLOCK = 256, 16_384  # units taken at once: few first, so that dense heaps soon have their leader
-_ROWS = 2_048  # of a product
+_ROWS, _PRODUCTS = 2_048, 1 << 22  # rows of a product, and cells of it: in a dense heap all of them are pairs
 _MOST_LEADERS = 16  # that a unit is given, the best placed ones
 _NEAREST_CELLS = 16
 _CELL_SLACK = 0.05  # of cosine behind the best cell, at least: recall .999 at 3.3 cells per vector on real embeddings
@@ -143,14 +143,15 @@ class _Cells:
             if not len(pool):
                 continue
             pooled = self._vectors[pool]
-            for at in range(low, high, _ROWS):
-                here = units[rows[at : min(high, at + _ROWS)]]
-                near = self._vectors[here] @ pooled.T >= bound
-                if not near.any():
-                    continue
-                near &= self._place[pool] < self._place[here][:, None]
-                near &= np.cumsum(near, axis=1, dtype=np.int32) <= _MOST_LEADERS
-                row, column = np.nonzero(near)
+            step = min(_ROWS, max(1, _PRODUCTS // len(pool)))
+            for at in range(low, high, step):
+                here = units[rows[at : min(high, at + step)]]
+                row, column = np.divmod(np.flatnonzero(self._vectors[here] @ pooled.T >= bound), len(pool))
+                better = self._place[pool[column]] < self._place[here[row]]
+                row, column = row[better], column[better]
+                first = np.searchsorted(row, row)
+                few = np.arange(len(row)) - first < _MOST_LEADERS
+                row, column = row[few], column[few]
                 ones.append(here[row])
                 others.append(pool[column])
         return np.concatenate(ones), np.concatenate(others)
@@ -173,13 +174,13 @@ class _Cells:
         for low in range(0, len(units), _ROWS):
             part = units[low : low + _ROWS]
             products = self._vectors[part] @ self._centroids.T
-            nearest = np.argpartition(-products, count - 1, axis=1)[:, :count]
-            values = np.take_along_axis(products, nearest, axis=1)
-            best = values.max(axis=1, keepdims=True)
-            self._home[part] = np.take_along_axis(nearest, values.argmax(axis=1)[:, None], axis=1)[:, 0]
-            row, column = np.nonzero(values >= best - self._slack)
+            self._home[part] = products.argmax(axis=1)
+            near = products >= products.max(axis=1, keepdims=True) - self._slack
+            for one in np.flatnonzero(near.sum(axis=1) > count).tolist():
+                near[one, np.argpartition(-products[one], count - 1)[count:]] = False
+            row, column = np.divmod(np.flatnonzero(near), near.shape[1])
             rows.append(row + low)
-            cells.append(nearest[row, column])
+            cells.append(column)
         joined, of = np.concatenate(rows), np.concatenate(cells)
         order = np.argsort(of, kind="stable")
         return joined[order], of[order]

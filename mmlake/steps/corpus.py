@@ -163,7 +163,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="5",
+            code_version="6",
             over_shards=True,
             make=_near,
             check=_check_near,
@@ -173,6 +173,7 @@ CORPUS_STEPS: dict[str, Step] = {
             parts=_of_tiers,
             kinds=("numpy",),
             unit="pairs",
+            counts=dedup.recall_counts,
             description="What is the same thing but for encoding, size, trim or light edits: from each unit that "
             "stays to those that go for it, every one verified against it by the exact measure.",
         ),

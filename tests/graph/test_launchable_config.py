@@ -32,7 +32,7 @@ def test_no_field_of_the_lake_is_taken_from_a_run(built: dg.Definitions, field: 
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_no_run_is_told_where_to_write_its_outputs(built: dg.Definitions, name: str) -> None:
+def test_no_run_says_where_its_outputs_are_written(built: dg.Definitions, name: str) -> None:
     job = built.resolve_job_def(name)
     with pytest.raises(dg.DagsterInvalidConfigError, match='unexpected config entry "base_dir"'):
         dg.validate_run_config(job, {"resources": {"io_manager": {"config": {"base_dir": "/etc"}}}})

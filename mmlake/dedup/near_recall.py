@@ -1,0 +1,95 @@
+"""The recall of a join by keys, estimated on a seeded sample: its units are compared with those that an exhaustive
+pass finds nearest (`mmlake.dedup.nearest`), by the exact measure that the join uses.
+
+Two units that neither keys nor the pass bring together count for nothing, so it is an estimate against a second,
+independent way to find candidates. What it costs does not grow with the corpus: of a large one only a part is passed
+over, and the interval says how much that is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.leaders import Stars
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher
+from mmlake.dedup.nearest import Scores
+from mmlake.dedup.prints import Positions, PrintTable
+from mmlake.dedup.survivors import Standing
+
+_SAMPLE_UNITS, _SAMPLE_FRACTION = 200, 4  # of a small corpus one in so many
+_NEAREST = 6  # of each sampled unit, compared by the exact measure
+_MOST_PASSED = 20_000  # units
+_MOST_VALUES = 4_000_000  # of their prints
+_AT_ONCE = 512  # units
+
+
+def sampled(num: int, *, seed: int) -> Positions:
+    """The units whose duplicates are counted, of so many; sorted."""
+    count = min(_SAMPLE_UNITS, -(-num // _SAMPLE_FRACTION))
+    found: Positions = np.sort(np.random.default_rng(seed).permutation(num)[:count])
+    return found
+
+
+def passed_over(prints: PrintTable, *, seed: int) -> Positions:
+    """The units that sampled ones are held against: all of them, or a seeded part that bounds what it costs; sorted."""
+    order = np.random.default_rng((seed, 1)).permutation(len(next(iter(prints.values()))))
+    work = np.cumsum(sum(rows.lengths[order] for rows in prints.values()))
+    num = min(_MOST_PASSED, int(np.searchsorted(work, _MOST_VALUES, side="right")))
+    found: Positions = np.sort(order[: max(1, num)])
+    return found
+
+
+def near_recall(
+    matcher: Matcher,
+    found: Stars,
+    standing: Standing,
+    prints: PrintTable,
+    nearest: Callable[[PrintTable, Positions], Scores],
+    *,
+    seed: int,
+) -> tuple[int, int]:
+    """(sampled units that have a duplicate among the units passed over, how many of these were found).
+
+    A sampled unit that goes counts where what it goes for was passed over; one that stays is compared with those that
+    stay. found: the edges that the matcher led to.
+    """
+    chosen, others = sampled(len(standing), seed=seed), passed_over(prints, seed=seed)
+    goes_for = np.full(len(standing), -1, np.int64)
+    is_verdict = np.isin(found.relation, (SAME, INSIDE))
+    goes_for[np.array(found.right, np.int64)[is_verdict]] = np.array(found.left, np.int64)[is_verdict]
+    keepers = goes_for[chosen]
+    num_found = int((np.isin(keepers, others) & (keepers >= 0)).sum())
+    staying = chosen[keepers < 0]
+    close = _nearest(nearest(prints, staying), staying, others[goes_for[others] < 0])
+    num_missed = sum(_is_missed(matcher, standing, one, row) for one, row in zip(staying.tolist(), close, strict=True))
+    return num_found + num_missed, num_found
+
+
+def _nearest(scores: Scores, chosen: Positions, units: Positions) -> NDArray[np.int64]:
+    """For each of the chosen the units nearest to it, of shape (chosen, nearest); -1 where there are fewer."""
+    best = np.full((len(chosen), _NEAREST), -np.inf)
+    place = np.full((len(chosen), _NEAREST), -1, np.int64)
+    for low in range(0, len(units), _AT_ONCE):
+        block = units[low : low + _AT_ONCE]
+        values = scores(block).T.astype(np.float64)
+        values[chosen[:, None] == block] = -np.inf
+        values = np.concatenate((best, values), axis=1)
+        places = np.concatenate((place, np.broadcast_to(block, (len(chosen), len(block)))), axis=1)
+        top = np.argsort(-values, axis=1, kind="stable")[:, :_NEAREST]
+        best, place = np.take_along_axis(values, top, 1), np.take_along_axis(places, top, 1)
+    place[~np.isfinite(best)] = -1
+    return place
+
+
+def _is_missed(matcher: Matcher, standing: Standing, one: int, nearest: Positions) -> bool:
+    """Whether the unit, which stays, and one of the others, which stay too, should not both stay."""
+    others = nearest[nearest >= 0]
+    if not len(others):
+        return False
+    relation = matcher.compare(one, others).relation
+    lies_inside = (relation == INSIDE) & standing.allows(others, np.full(len(others), one))
+    holds = (relation == HOLDS) & standing.allows(np.full(len(others), one), others)
+    return bool(((relation == SAME) | lies_inside | holds).any())

@@ -1,0 +1,111 @@
+"""The recall of the near tiers' keys: counted against a second way to find candidates, with the exact measure."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks import dedup_new
+from mmlake import dedup, schemas
+from mmlake.dedup import tiers_of
+from mmlake.dedup.near_recall import passed_over, sampled
+from mmlake.dedup.prints import PrintTable, Ragged
+from mmlake.records import digest_of
+
+SETTINGS = dedup.DedupSettings()
+SIZES = {"text": 240, "image": 120, "video": 90, "audio": 90}
+
+
+def _fingerprints(modality: str) -> pa.Table:
+    """A third of the units are edited copies of others."""
+    (tier,) = tiers_of(modality)
+    rows: list[dict[str, Any]] = []
+    for at, prints in enumerate(dedup_new.CASES[modality][0](SIZES[modality])):
+        for method in tier.methods:
+            hashes = prints.get(method, np.empty(0, np.uint64))
+            rows.append({"digest": digest_of(f"{modality} {at}".encode()), "method": method, "hashes": hashes})
+    columns = {name: [row[name] for row in rows] for name in ("digest", "method", "hashes")}
+    nothing: list[Any] = [None] * len(rows)
+    columns |= {"times_s": [np.empty(0, np.float32)] * len(rows), "status": ["ok"] * len(rows)}
+    columns |= {"error_code": nothing, "reason": nothing}
+    return schemas.from_columns(schemas.FINGERPRINTS, columns)
+
+
+class _Blind:
+    """A matcher of which no two units share a key."""
+
+    min_shared, neighbours = 1, None
+
+    def __init__(self, matcher: Any, num: int) -> None:
+        self.keys, self.compare = Ragged.empty(num), matcher.compare
+
+
+@pytest.mark.parametrize("modality", list(SIZES))
+def test_what_the_keys_find_is_counted_and_what_they_miss_is_found_out(modality: str) -> None:
+    fingerprints = _fingerprints(modality)
+    (tier,) = tiers_of(modality)
+
+    def blind(prints: PrintTable, settings: dedup.DedupSettings) -> Any:
+        return _Blind(tier.made_matcher(prints, settings), len(next(iter(prints.values()))))
+
+    seeing = dedup.recall_of(dedup.recall_counts(dedup.near_pairs(fingerprints, [tier], settings=SETTINGS)))
+    without = dataclasses.replace(tier, matcher=blind, is_pairwise=False, derived=None)
+    unseen = dedup.recall_of(dedup.recall_counts(dedup.near_pairs(fingerprints, [without], settings=SETTINGS)))
+
+    assert seeing is not None and unseen is not None
+    assert seeing["units"] >= 3 and seeing["recall"] == 1.0
+    # of a pair that nobody found both sides count, of a pair that was found the one that goes
+    assert unseen["units"] >= seeing["units"] and unseen["recall"] == 0.0
+
+
+def test_a_unit_of_a_lower_source_that_holds_a_better_one_is_no_miss() -> None:
+    """An excerpt whose source has priority stays, and the whole text stays with it."""
+    wholes = [" ".join(f"word{book}x{at}" for at in range(400)) for book in range(20)]
+    excerpts = [" ".join(whole.split()[50:150]) for whole in wholes]
+    fingerprints = _of_texts([*wholes, *excerpts])
+    digests = [digest_of(one.encode()) for one in (*wholes, *excerpts)]
+
+    def units(priorities: list[int]) -> int:
+        nodes = pa.table({"digest": digests, "priority": priorities, "is_clean": [True] * 40})
+        pairs = dedup.near_pairs(fingerprints, tiers_of("text"), nodes=nodes, settings=SETTINGS)
+        return dedup.recall_counts(pairs)["recall_units"]
+
+    assert units([2] * 20 + [1] * 20) == 0
+    assert units([1] * 40) > 0
+
+
+def test_a_large_corpus_is_passed_over_in_part_and_a_small_one_whole() -> None:
+    small = {"one": Ragged(np.zeros(500, np.uint64), np.arange(501))}
+    large = {"one": Ragged(np.zeros(0, np.uint64), np.zeros(30_001, np.int64))}
+    long = {"one": Ragged(np.zeros(8_000_000, np.uint64), np.arange(0, 8_000_001, 40_000))}
+
+    assert passed_over(small, seed=1).tolist() == list(range(500))
+    assert len(passed_over(large, seed=1)) == 20_000
+    assert len(passed_over(long, seed=1)) == 100
+    assert passed_over(large, seed=1).tolist() == passed_over(large, seed=1).tolist()
+    assert (len(sampled(40, seed=1)), len(sampled(10_000, seed=1))) == (10, 200)
+
+
+def test_a_corpus_without_prints_estimates_nothing() -> None:
+    pairs = dedup.near_pairs(schemas.empty(schemas.FINGERPRINTS), tiers_of("text"), settings=SETTINGS)
+
+    assert dedup.recall_counts(pairs) == {}
+
+
+def _of_texts(texts: list[str]) -> pa.Table:
+    from mmlake.dedup import text
+
+    rows = [(digest_of(one.encode()), prints._asdict()) for one, prints in zip(texts, text.prints(texts), strict=True)]
+    columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes")}
+    for digest, prints in rows:
+        for method in ("shingles", "words"):
+            for name, value in (("digest", digest), ("method", method), ("hashes", prints[method])):
+                columns[name].append(value)
+    num = len(columns["digest"])
+    columns |= {"times_s": [np.empty(0, np.float32)] * num, "status": ["ok"] * num}
+    columns |= {"error_code": [None] * num, "reason": [None] * num}
+    return schemas.from_columns(schemas.FINGERPRINTS, columns)
