@@ -17,15 +17,18 @@ from typing import Any
 import sqlalchemy as db
 from dagster import EventLogEntry
 from dagster._config import StringSource
+from dagster._core.event_api import EventHandlerFn
 from dagster._core.events import ASSET_CHECK_EVENTS, ASSET_EVENTS, DagsterEventType
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorageWatchdog
 from dagster._core.storage.sql import create_engine
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool, QueuePool
+from watchdog.events import FileSystemEvent
+from watchdog.observers import Observer
 
 # Open at once, the index included: the web server reads the databases of many runs, each of which is three files.
 _MAX_OPEN = 8
@@ -159,6 +162,14 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         for event, event_id in last.values():
             self._store_asset_event(index, event, event_id)
 
+    def watch(self, run_id: str, cursor: str | None, callback: EventHandlerFn) -> None:
+        """Call back with each new event of the run, in the order in which they were stored."""
+        if not self._obs:
+            self._obs = Observer()
+            self._obs.start()
+        watcher = _Watcher(self, run_id, callback, cursor)
+        self._watchers[run_id][callback] = (watcher, self._obs.schedule(watcher, self._base_dir, recursive=True))
+
     def wipe(self) -> None:
         """Delete all events."""
         self._close()
@@ -173,6 +184,18 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         with self._lock:
             for shard in list(self._engines):
                 self._let_go(shard)
+
+
+class _Watcher(SqliteEventLogStorageWatchdog):
+    """Dagster's own, which waits until the run's database changes. While a connection stays open, events lie in the log
+    next to it: the page of a run showed nothing of what it did."""
+
+    def __init__(self, storage: PooledEventLogStorage, run_id: str, callback: EventHandlerFn, cursor: str | None):
+        super().__init__(storage, run_id, callback, cursor)
+        self._patterns = [self._log_path, f"{self._log_path}-wal"]
+
+    def on_modified(self, event: FileSystemEvent) -> None:
+        self._process_log()
 
 
 def _asset_of(event: EventLogEntry) -> str:

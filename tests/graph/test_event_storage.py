@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import sqlite3
 import subprocess
 import sys
@@ -100,6 +101,24 @@ def test_a_batch_of_which_one_part_fails_is_not_stored_at_all(storage, monkeypat
     monkeypatch.undo()
     assert [entry.dagster_event.partition for entry in storage.get_logs_for_run("run-a")] == ["a"]
     assert set(storage.get_materialized_partitions(KEY)) == {"a"}
+
+
+def test_events_are_passed_on_while_the_run_that_stores_them_keeps_its_connection(storage) -> None:
+    """They were passed on at the end of the run at the earliest: the page of a run streams them."""
+    reader = PooledEventLogStorage(storage._base_dir)
+    seen: queue.Queue[str | None] = queue.Queue()
+
+    def keep(entry: EventLogEntry, cursor: str) -> None:
+        seen.put(entry.dagster_event.partition)
+
+    storage.store_event(_made("a"))
+    cursor = reader.get_records_for_run("run-a").cursor
+    reader.watch("run-a", cursor, keep)
+    storage.store_event(_made("b"))
+    storage.store_event(_made("c"))
+    assert [seen.get(timeout=20), seen.get(timeout=20)] == ["b", "c"]
+    reader.end_watch("run-a", keep)
+    reader.dispose()
 
 
 def _broken(*_: object) -> None:
