@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,16 @@ def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
     if not sound:
         raise ShardCorrupt(f"{path} is not an index of shards ({_SCHEMAS[-1]}); write the shards again")
     return path.parent, str(body["manifest"]), shards
+
+
+def file_state(directory: Path, entry: Entry) -> tuple[int, int] | None:
+    """What differs once somebody has written to the shard's file, or put another in its place; None where there is
+    none."""
+    try:
+        found = os.stat(directory / f"{entry.name}.{entry.format}")
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _entry(shard: dict[str, Any]) -> Entry:

@@ -1,10 +1,10 @@
 """The order of samples where groups come more or less often than once: computed for any position, as the shuffle is.
 
     index.json       its key `mixture` has weights, temperature and epochs, and the size of every group by modality
-    mixture.order    the number of every sample in index order, by group, then modality, then number; mapped
+    mixture.order    the number of every sample in index order, by group, then modality, then number; read as needed
 An epoch has c_g positions of each group (`Mixture.counts`). They are the next c_g of the group's endless sequence,
 which passes through its n_g samples in another order each time: over epochs no sample comes more than once more often
-than another of its group. Memory is the group sizes and the mapped file.
+than another of its group. Memory is the group sizes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from mmlake.errors import ShardCorrupt
 from mmlake.loader.entries import entries
 from mmlake.loader.permutation import Permutation
+from mmlake.loader.read_file import ReadFile
 from mmlake.recipes import Mixture
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
@@ -59,7 +60,7 @@ class MixedOrder:
         kept = [count if modality in (None, kind) else 0 for kind, count in sizes]
         # what the number of a sample is less among those of one modality
         self._ends_of_shards, self._less = ends, ends - np.cumsum(kept, dtype=np.int64)
-        self._map: np.ndarray | None = None
+        self._file: ReadFile | None = None
 
     def at(self, positions: np.ndarray, *, seed: int, epoch: int) -> np.ndarray:
         """The sample numbers at these positions of the epoch, int64; positions are int64 in 0..num_positions-1."""
@@ -73,26 +74,32 @@ class MixedOrder:
             chosen = (passes[:, 0] == number) & (passes[:, 1] == once)
             order = Permutation(int(self._sizes[number]), seed=f"{seed} {self._groups[number]}", epoch=once)
             ordinals[chosen] = order.at(at[chosen] % self._sizes[number])
-        numbers = self._order()[self._firsts[group] + ordinals].astype(np.int64)
+        numbers = self._numbers(self._firsts[group] + ordinals)
         found: np.ndarray = numbers - self._less[np.searchsorted(self._ends_of_shards, numbers, side="right")]
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_map": None}  # maps do not travel to spawned workers
+        return self.__dict__ | {"_file": None}  # files do not travel to spawned workers
 
-    def _order(self) -> np.ndarray:
-        if self._map is None:
-            self._map = np.memmap(self._path, dtype=f"<u{self._width}", mode="r")
-        return self._map
+    def _numbers(self, places: np.ndarray) -> np.ndarray:
+        """What stands at these places of the file, int64."""
+        if self._file is None:
+            self._file = ReadFile(self._path)
+        width = self._width
+        data = b"".join(self._file.read(place * width, width) for place in places.tolist())
+        if self._file.state() != self._state:
+            raise ShardCorrupt(f"{self._path} changed while it was read; fetch it, or write the shards again")
+        return np.frombuffer(data, f"<u{width}").astype(np.int64)
 
     def _check(self, sha256: str) -> None:
         try:
-            data = self._path.read_bytes() if self._num_samples else b""
+            file = ReadFile(self._path) if self._num_samples else None
         except FileNotFoundError as error:
             raise ShardCorrupt(
                 f"{ORDER} is missing from {self._path.parent}; fetch it, or write the shards again"
             ) from error
-        if digest_of(data) != sha256:
+        self._state = (0, 0) if file is None else file.state()
+        if (digest_of(b"") if file is None else file.sha256()) != sha256:
             raise ShardCorrupt(f"{self._path} does not hash to {sha256[:12]}; fetch it, or write the shards again")
 
 

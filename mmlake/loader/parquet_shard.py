@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmlake.errors import ShardCorrupt
-from mmlake.loader.entries import Entry
+from mmlake.loader.entries import Entry, file_state
 from mmlake.records import canonical_json
 
 if TYPE_CHECKING:
@@ -49,22 +49,24 @@ class ParquetShard:
     """A checked Parquet shard, open for random access; as `OpenShard`."""
 
     def __init__(self, directory: Path, entry: Entry, *, verify: str, groups: RowGroups) -> None:
-        """verify: "fast" checks sizes and counts; "members" and "full" also the file's SHA-256 now, since the checksums
-        of pages do not cover their headers, and "members" these checksums whenever a page is read."""
+        """verify: "fast" checks sizes and counts, and that the file does not change while it is open; "members" and
+        "full" also the file's SHA-256 now, since the checksums of pages do not cover their headers, and these
+        checksums whenever a page is read."""
         import pyarrow.parquet as pq
 
-        self.entry, self._groups = entry, groups
+        self.entry, self._groups, self._directory = entry, groups, directory
         path = directory / f"{entry.name}.parquet"
         try:
             if (size_bytes := path.stat().st_size) != entry.size_bytes:
                 raise ShardCorrupt(
                     f"{path.name} has {size_bytes} bytes, expected {entry.size_bytes}; fetch or write the shard again"
                 )
-            if verify != "fast":
+            self._state = file_state(directory, entry)
+            if verify in ("members", "full"):
                 _check_hash(path, entry)
         except FileNotFoundError as error:
             raise ShardCorrupt(f"{path.name} is missing from {directory}; fetch or write the shard again") from error
-        self._file = _read(entry.name, lambda: pq.ParquetFile(path, page_checksum_verification=verify == "members"))
+        self._file = _read(entry.name, lambda: pq.ParquetFile(path, page_checksum_verification=verify != "fast"))
         table = _read(entry.name, lambda: self._file.read(columns=["key", "weight"], use_threads=False))
         if table.num_rows != entry.num_samples:
             raise ShardCorrupt(
@@ -76,7 +78,9 @@ class ParquetShard:
         self._starts = np.cumsum([0, *counts])
 
     def members(self, number: int) -> dict[str, bytes]:
-        """The members of the sample by ending. Raises ShardCorrupt where a checked page changed."""
+        """The members of the sample by ending. Raises ShardCorrupt where the file changed since it was opened."""
+        if file_state(self._directory, self.entry) != self._state:
+            raise ShardCorrupt(f"{self.entry.name}.parquet changed while it was read; fetch or write the shard again")
         at = int(np.searchsorted(self._starts, number, "right")) - 1
         rows = self._groups.get(self.entry.name, at, self._file)
         row: dict[str, Any] = rows.slice(number - int(self._starts[at]), 1).to_pylist()[0]

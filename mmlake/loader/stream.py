@@ -22,21 +22,21 @@ import numpy as np
 
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
 from mmlake.loader.decode import decoded, decoders
-from mmlake.loader.entries import entries
+from mmlake.loader.entries import entries, file_state
 from mmlake.loader.mixed_order import read_mixture
 from mmlake.loader.parquet_shard import ParquetShard, RowGroups
 from mmlake.loader.permutation import Permutation
-from mmlake.loader.shard import OpenShard, checked_mode, open_shard
+from mmlake.loader.shard import KNOWN, OpenShard, SampleCorrupt, checked_mode, open_shard
 
 _CHUNK = 1024  # positions computed at a time
-_MIN_OPEN, _MAX_OPEN = 128, 4096  # mapped shards; each holds a file descriptor
-_MAX_OPEN_SAMPLES = 128 * 100_000  # of mapped shards, whose indexes are in memory: 128 of the largest
+_MIN_OPEN, _MAX_OPEN = 128, 4096  # open shards; each holds a file descriptor
+_MAX_OPEN_SAMPLES = 128 * 100_000  # of open shards, whose indexes are in memory: 128 of the largest
 _STATE = "mmlake.loader/1"
 _log = logging.getLogger(__name__)
 
 
 def max_open() -> int:
-    """How many shards may be mapped: a quarter of the files that this process may open, within bounds."""
+    """How many shards may be open: a quarter of the files that this process may open, within bounds."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MAX_OPEN if soft == resource.RLIM_INFINITY else max(_MIN_OPEN, min(_MAX_OPEN, soft // 4))
 
@@ -100,7 +100,8 @@ class ShardStream:
         self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
         self._groups = RowGroups()
         self._max_open, self._num_open_samples = max_open(), 0
-        self._verified: set[int] = set()  # shards that need no second full check when they are mapped again
+        # shards that need no second full check when they are opened again, as their files were
+        self._verified: dict[int, tuple[int, int] | None] = {}
         self._start = 0  # the first global position that is not used up
         self._taken = 0  # positions that this process has passed since then
 
@@ -187,7 +188,7 @@ class ShardStream:
         )
 
     def _close_oldest(self) -> None:
-        """Unmap shards until those that are mapped keep their bounds. Many small shards may be mapped at once, since a
+        """Close shards until those that are open keep their bounds. Many small shards may be open at once, since a
         shuffled epoch goes from one to another with every sample."""
         while len(self._open) > self._max_open or (len(self._open) > 1 and self._num_open_samples > _MAX_OPEN_SAMPLES):
             oldest = self._open.popitem(last=False)[1]
@@ -195,13 +196,16 @@ class ShardStream:
             oldest.close()
 
     def close(self) -> None:
-        """Unmap every shard; the next sample maps its shard again."""
+        """Close every shard; the next sample opens its shard again."""
         self._num_open_samples = 0
         while self._open:
             self._open.popitem()[1].close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_open": OrderedDict(), "_num_open_samples": 0}  # maps do not travel to spawned workers
+        return self.__dict__ | {
+            "_open": OrderedDict(),
+            "_num_open_samples": 0,
+        }  # files do not travel to spawned workers
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -239,6 +243,8 @@ class ShardStream:
             return None
         try:
             return self.sample(number)
+        except SampleCorrupt as error:
+            self._skip(f"{name}/{number}", str(error), error)
         except ShardCorrupt as error:
             self._skip(name, str(error), error)
         except UnreadableItem as error:
@@ -259,14 +265,15 @@ class ShardStream:
 
     def _shard(self, place: int) -> OpenShard | ParquetShard:
         if (shard := self._open.get(place)) is None:
-            known = self._verify == "full" and place in self._verified
+            state = file_state(self._directory, self._shards[place])
+            known = self._verify == "full" and self._verified.get(place, ()) == state
             shard = self._open[place] = open_shard(
                 self._directory,
                 self._shards[place],
-                verify="fast" if known else self._verify,
+                verify=KNOWN if known else self._verify,
                 groups=self._groups,
             )
-            self._verified.add(place)
+            self._verified[place] = state
             self._num_open_samples += shard.entry.num_samples
             self._close_oldest()
         self._open.move_to_end(place)
