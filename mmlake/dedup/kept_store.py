@@ -1,13 +1,15 @@
 """Joins kept on disk, so that the next one goes on from them. A file may be deleted at any time: what is missing,
 damaged or made by other code or settings is no join, and the next one is made as a whole, with the same outcome.
 
-A file is one line of JSON (what it was made with, the SHA-256 of the rest) and arrays as numpy's `npz` has them.
+A file is one line of JSON (what it was made with, the arrays in it, the SHA-256 of the rest) and the arrays, one after
+the other. They are read in place.
 """
 
 from __future__ import annotations
 
-import io
+import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mmlake.dedup.kept import Elections, Kept, Units
-from mmlake.dedup.led import Edges, Led
+from mmlake.dedup.kept_parts import Parts
+from mmlake.dedup.led import Edges, Led, Outcome
 from mmlake.dedup.prints import Ragged
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 1
+_FORMAT = 2
+_ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
+_PARTS = ("sums", *_STANDING, "part_of", "has_siblings", "common")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -37,30 +42,58 @@ class KeptJoins:
 
     def read(self, tier: str) -> Kept | None:
         """The join as it was, if it is there, whole, and made with the same."""
-        try:
-            header, _, data = self._path(tier).read_bytes().partition(b"\n")
-            known = json.loads(header)
-        except (OSError, ValueError):
-            return None
-        if known != self._header(data):
-            return None
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return _join_of({name: arrays[name] for name in arrays.files})
+        arrays = self._read(tier, "join")
+        return None if arrays is None else _join_of(arrays)
 
     def write(self, tier: str, kept: Kept) -> None:
         """Keep the join in place of the one before."""
-        sink = io.BytesIO()
-        np.savez(sink, allow_pickle=False, **_arrays_of(kept))  # type: ignore[arg-type]
-        data = sink.getvalue()
+        self._write(tier, "join", _arrays_of(kept))
+
+    def read_parts(self, tier: str) -> Parts | None:
+        """The same, of a tier that is joined by parts."""
+        arrays = self._read(tier, "parts")
+        return None if arrays is None else _parts_of(arrays)
+
+    def write_parts(self, tier: str, parts: Parts) -> None:
+        """Keep them in place of the ones before."""
+        self._write(tier, "parts", _arrays_of_parts(parts))
+
+    def _read(self, tier: str, kind: str) -> Arrays | None:
+        try:
+            data = memoryview(self._path(tier).read_bytes())
+            begin = bytes(data[: 1 << 16]).index(b"\n") + 1
+            known = json.loads(bytes(data[:begin]))
+            arrays = known.pop("arrays")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+        begin += -begin % _ALIGNED
+        if known != self._header(kind, hashlib.sha256(data[begin:]).hexdigest()):
+            return None
+        found: Arrays = {}
+        for name, dtype, shape in arrays:
+            size = np.dtype(dtype).itemsize * math.prod(shape)
+            found[name] = np.frombuffer(data[begin : begin + size], dtype).reshape(shape)
+            begin += size + -size % _ALIGNED
+        return found
+
+    def _write(self, tier: str, kind: str, arrays: Arrays) -> None:
+        digest, chunks = hashlib.sha256(), []
+        for one in arrays.values():
+            whole = np.ascontiguousarray(one).reshape(-1).view(np.uint8).data
+            for chunk in (whole, bytes(-len(whole) % _ALIGNED)):
+                digest.update(chunk)
+                chunks.append(chunk)
+        held = [[name, one.dtype.str, list(one.shape)] for name, one in arrays.items()]
+        header = canonical_json(self._header(kind, digest.hexdigest()) | {"arrays": held}).encode() + b"\n"
         path = self._path(tier)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, canonical_json(self._header(data)).encode() + b"\n" + data)
+        write_atomically(path, b"".join((header, bytes(-len(header) % _ALIGNED), *chunks)))
 
     def _path(self, tier: str) -> Path:
         return self.folder / f"{digest_of(tier.encode())[:16]}.join"
 
-    def _header(self, data: bytes) -> dict[str, object]:
-        return {"format": _FORMAT, "made_with": self.made_with, "sha256": digest_of(data)}
+    def _header(self, kind: str, digest: str) -> dict[str, object]:
+        return {"format": _FORMAT, "kind": kind, "made_with": self.made_with, "sha256": digest}
 
 
 def _arrays_of(kept: Kept) -> Arrays:
@@ -72,18 +105,17 @@ def _arrays_of(kept: Kept) -> Arrays:
     if kept.units.items is not None:
         arrays["items"] = _bytes_of(kept.units.items)
     won = kept.elections
-    arrays |= {"criteria": np.array(won.criteria), "cluster_values": won.clusters.values}
+    arrays |= {"criteria": np.frombuffer(won.criteria.encode(), np.uint8), "cluster_values": won.clusters.values}
     arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
     if kept.derived is not None:
         arrays |= {"derived_values": kept.derived.values, "derived_offsets": kept.derived.offsets}
     for name in _EDGES:
-        edges: Edges = kept.known if name == "known" else getattr(kept.led, name)
-        arrays |= {f"{name}.{column}": value for column, value in edges._asdict().items() if value is not None}
+        arrays |= _arrays_of_edges(name, kept.known if name == "known" else getattr(kept.led, name))
     return arrays
 
 
 def _join_of(arrays: dict[str, Any]) -> Kept:
-    found = {name: Edges._make(arrays.get(f"{name}.{column}") for column in Edges._fields) for name in _EDGES}
+    found = {name: _edges_of(arrays, name) for name in _EDGES}
     known = found.pop("known")
     items = _strings_of(arrays["items"]) if "items" in arrays else None
     clusters, keys = (_rows_of(arrays, name) for name in ("cluster", "key"))
@@ -93,9 +125,42 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
         keys,
         Led(released=arrays["released"], head_of=arrays["head_of"], **found),
         known,
-        Elections(str(arrays["criteria"]), clusters=clusters, **{name: arrays[name] for name in _STANDING}),
+        Elections(
+            arrays["criteria"].tobytes().decode(), clusters=clusters, **{name: arrays[name] for name in _STANDING}
+        ),
         _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
+
+
+def _arrays_of_parts(parts: Parts) -> Arrays:
+    arrays: Arrays = {name: getattr(parts, name) for name in _PARTS}
+    arrays |= {"digests": _bytes_of(parts.digests), "criteria": np.frombuffer(parts.criteria.encode(), np.uint8)}
+    arrays["counted"] = np.array(parts.counted, np.uint64)
+    if parts.items is not None:
+        arrays["items"] = _bytes_of(parts.items)
+    for name, edges in parts.outcome._asdict().items():
+        arrays |= _arrays_of_edges(name, edges)
+    return arrays
+
+
+def _parts_of(arrays: dict[str, Any]) -> Parts:
+    below, shift = arrays["counted"].tolist()
+    return Parts(
+        digests=_strings_of(arrays["digests"]),
+        items=_strings_of(arrays["items"]) if "items" in arrays else None,
+        criteria=arrays["criteria"].tobytes().decode(),
+        outcome=Outcome._make(_edges_of(arrays, name) for name in Outcome._fields),
+        counted=(below, shift),
+        **{name: arrays[name] for name in _PARTS},
+    )
+
+
+def _arrays_of_edges(name: str, edges: Edges) -> Arrays:
+    return {f"{name}.{column}": value for column, value in edges._asdict().items() if value is not None}
+
+
+def _edges_of(arrays: dict[str, Any], name: str) -> Edges:
+    return Edges._make(arrays.get(f"{name}.{column}") for column in Edges._fields)
 
 
 def _rows_of(arrays: dict[str, Any], name: str) -> Ragged:
@@ -111,4 +176,4 @@ def _bytes_of(texts: pa.Array) -> NDArray[np.generic]:
 
 
 def _strings_of(data: NDArray[np.generic]) -> pa.Array:
-    return pa.ipc.open_stream(pa.py_buffer(data.tobytes())).read_all()["text"].combine_chunks()
+    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()["text"].combine_chunks()

@@ -24,6 +24,7 @@ class Kernels(NamedTuple):
     numbers: Callable[..., int]
     counted: Callable[..., None]
     low: Callable[..., None]
+    tied: Callable[..., None]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -48,6 +49,17 @@ def numbered(
     return shared, ids[:num].copy(), lengths
 
 
+def tied(numbers: NDArray[np.int32], offsets: NDArray[np.int64], num_keys: int) -> NDArray[np.int64]:
+    """For each unit the first one of those that it is tied to by keys, directly or through others.
+
+    numbers: of the keys of all units, one unit's after the other; offsets: where each unit's begin.
+    """
+    kernels = compiled(len(numbers))
+    first_of, holder = np.arange(len(offsets) - 1), np.full(num_keys, -1, np.int64)
+    (_tied if kernels is None else kernels.tied)(numbers, offsets, holder, first_of)
+    return first_of
+
+
 @functools.lru_cache(maxsize=1)
 def _kernels() -> Kernels | None:
     try:
@@ -65,6 +77,7 @@ def _kernels() -> Kernels | None:
         numbers=made(i8(read(u8), read(i8), b1[::1], read(u8), i4[::1], u8, i4[::1], i8[::1]), _numbers),
         counted=made(none(read(u8), read(i8), u8, u8, u1[::1]), _counted),
         low=made(none(read(u8), read(i8), u8, i8[::1]), _low),
+        tied=made(none(i4[::1], i8[::1], i8[::1], i8[::1]), _tied),
     )
 
 
@@ -127,3 +140,23 @@ def _low(values: Any, offsets: Any, bound: Any, lengths: Any) -> None:  # pragma
             else:
                 high = middle
         lengths[row] = low - offsets[row]
+
+
+def _tied(numbers: Any, offsets: Any, holder: Any, first_of: Any) -> None:
+    """Fills the first unit of each one's part. holder: -1 for each key; first_of: each unit itself."""
+    for row in range(len(first_of)):
+        for at in range(offsets[row], offsets[row + 1]):
+            key = numbers[at]
+            if holder[key] < 0:
+                holder[key] = row
+                continue
+            one, other = holder[key], row
+            while first_of[one] != one:
+                first_of[one] = first_of[first_of[one]]
+                one = first_of[one]
+            while first_of[other] != other:
+                first_of[other] = first_of[first_of[other]]
+                other = first_of[other]
+            first_of[max(one, other)] = min(one, other)
+    for row in range(len(first_of)):
+        first_of[row] = first_of[first_of[row]]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Led, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Matcher
+from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
+from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
@@ -50,6 +50,15 @@ class Stars:
         self.method.append(edge.method)
         self.spans_s.append(edge.spans_s)
 
+    def add_all(self, edges: Edges) -> None:
+        """More edges, in their order."""
+        self.left += edges.left.tolist()
+        self.right += edges.right.tolist()
+        self.relation += edges.relation.tolist()
+        self.score += edges.score.tolist()
+        self.method += edges.method.tolist()
+        self.spans_s += edges.spans()
+
 
 def stars(
     matcher: Matcher,
@@ -62,6 +71,11 @@ def stars(
 
     equal: of shape (units, 2): units with the same row, but for zeros, have equal prints.
     """
+    return led_walk(matcher, standing, equal=equal, advance=advance).settled()
+
+
+def led_walk(matcher: Matcher, standing: Standing, *, equal: NDArray[np.uint64], advance: Advance = silent) -> Walk:
+    """The walk behind its first half."""
     walk = Walk(matcher, standing)
     led = matcher.walked(walk.order, equal=equal) if isinstance(matcher, Walked) else None
     if led is None:
@@ -69,7 +83,34 @@ def stars(
     else:
         walk.take_over(led)
         advance(len(standing))
-    return walk.settled()
+    return walk
+
+
+def stars_of(found: Outcome, place: Positions) -> Stars:
+    """All edges: what goes, in survivor order, then what overlaps and stays, then the closest of what is not the same.
+
+    place: of each unit in survivor order.
+    """
+    leader_of = np.full(len(place), _ALIVE, np.int64)
+    leader_of[found.follows.right] = found.follows.left
+    edges = Stars()
+    follows = found.follows.take(np.argsort(place[found.follows.right]))
+    edges.add_all(follows._replace(relation=np.where(follows.relation == INSIDE, INSIDE, SAME)))
+    left, right = found.overlaps.left, found.overlaps.right
+    is_apart = (leader_of[left] != right) & (leader_of[right] != left)
+    rows = np.lexsort((place[right], place[left]))
+    edges.add_all(found.overlaps.take(rows[is_apart[rows]]))
+    closest = _closest(found.misses, place)
+    edges.add_all(closest.take(leader_of[closest.right] != closest.left))
+    return edges
+
+
+def _closest(misses: Edges, place: Positions) -> Edges:
+    """The closest pairs that are not the same, each once: a unit that is led anew may meet a leader again."""
+    left, right = place[misses.left], place[misses.right]
+    order = np.lexsort((right, left, -misses.score))
+    is_new = np.r_[True, (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)][: len(order)]
+    return misses.take(order[is_new][:_MOST_MISSES])
 
 
 class Walk:
@@ -107,9 +148,17 @@ class Walk:
 
     def settled(self) -> Stars:
         """The edges at which the second half ends."""
+        return stars_of(self.outcome(), self.place)
+
+    def outcome(self) -> Outcome:
+        """Where the second half ends."""
         self.elect_all()
         self.settle()
-        return self.edges()
+        return Outcome(
+            follows=edges_of((int(self.leader_of[one]), one, edge) for one, edge in self._edge.items()),
+            overlaps=self._overlaps(),
+            misses=self._misses.edges(),
+        )
 
     def collapse(self, equal: NDArray[np.uint64]) -> None:
         """Units with equal prints follow the best placed of them, as far as the exact measure agrees."""
@@ -137,7 +186,7 @@ class Walk:
         return Led(
             follows=edges_of((int(self.leader_of[one]), one, self._edge[one]) for one in self._edge),
             held=edges_of(self._held),
-            overlaps=edges_of((left, right, edge) for (left, right), edge in self._evidence.items()),
+            overlaps=self._overlaps(),
             misses=self._misses.edges(),
             released=np.array(self._released, np.int64),
             head_of=self._head_of,
@@ -188,27 +237,8 @@ class Walk:
             if not self._held and not self._released:
                 return
 
-    def edges(self) -> Stars:
-        """All edges: what goes, in survivor order, then what overlaps and stays."""
-        found = Stars()
-        for one in sorted(self._edge, key=lambda one: self.place[one]):
-            edge = self._edge[one]
-            found.add(int(self.leader_of[one]), one, edge, INSIDE if edge.relation == INSIDE else SAME)
-        for (left, right), edge in sorted(self._evidence.items(), key=lambda one: [self.place[at] for at in one[0]]):
-            if self.leader_of[left] != right and self.leader_of[right] != left:
-                found.add(left, right, edge, OVERLAPS)
-        for left, right, edge in self._closest_misses():
-            if self.leader_of[right] != left:
-                found.add(left, right, edge, NONE)
-        return found
-
-    def _closest_misses(self) -> Iterable[tuple[int, int, Edge]]:
-        """The closest pairs that are not the same, each once: a unit that is led anew may meet a leader again."""
-        misses = self._misses.edges()
-        left, right = self.place[misses.left], self.place[misses.right]
-        order = np.lexsort((right, left, -misses.score))
-        is_new = np.r_[True, (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)][: len(order)]
-        return misses.take(order[is_new][:_MOST_MISSES]).each()
+    def _overlaps(self) -> Edges:
+        return edges_of((left, right, edge) for (left, right), edge in self._evidence.items())
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""

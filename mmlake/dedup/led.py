@@ -64,12 +64,15 @@ class Edges(NamedTuple):
 
     def each(self) -> Iterator[tuple[int, int, Edge]]:
         """(left, right, what was found) of each row."""
-        spans: Iterable[tuple[float, ...] | None] = [None] * len(self.left)
-        if self.spans_s is not None:
-            spans = (None if row[0] != row[0] else tuple(row) for row in self.spans_s.tolist())
         columns = (column.tolist() for column in self[:5] if column is not None)
-        for left, right, relation, score, method, span_s in zip(*columns, spans, strict=True):
+        for left, right, relation, score, method, span_s in zip(*columns, self.spans(), strict=True):
             yield left, right, Edge(relation, score, method, span_s)
+
+    def spans(self) -> list[tuple[float, ...] | None]:
+        """The spans of each row; None where whole meets whole."""
+        if self.spans_s is None:
+            return [None] * len(self.left)
+        return [None if row[0] != row[0] else tuple(row) for row in self.spans_s.tolist()]
 
 
 class EdgeRows:
@@ -128,6 +131,14 @@ class Led:
     # lost the leader that they had equal prints with, and its leader does not take them
     released: Positions
     head_of: Positions  # of shape (units,): who took the unit in step 1; -1 for nobody
+
+
+class Outcome(NamedTuple):
+    """What a whole join comes to; the order of rows does not count."""
+
+    follows: Edges  # left: the survivor, right: who goes for it, once. SAME, or INSIDE where right lies inside left
+    overlaps: Edges  # left: the better placed, right: another that shares a part with it. OVERLAPS
+    misses: Edges  # left: a leader that right was compared with and is apart from. NONE
 
 
 @runtime_checkable

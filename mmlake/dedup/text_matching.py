@@ -44,15 +44,20 @@ class TextMatcher:
     min_shared = 1
     neighbours = None
 
-    def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
-        """prints: rows of "shingles" and "words"."""
+    def __init__(self, prints: PrintTable, settings: DedupSettings, *, commonness: Commonness | None = None) -> None:
+        """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of."""
         self._shingles, self._words, self._settings = prints["shingles"], prints["words"], settings
         self._sizes = self._shingles.lengths
-        self._commonness = Commonness(self._shingles)
+        self._commonness = Commonness(self._shingles) if commonness is None else commonness.of(self._shingles)
         self.keys = sampled(self._shingles)
         bounds = settings.text_jaccard, settings.text_revision_match
         self._texts = text_walk.texts_of(self._shingles, self._words, self._commonness, *bounds)
-        self._marks = text_walk.marks_for(self._texts)
+        self._marks = text_walk.marks_for(self._texts, self._commonness.has_siblings)
+
+    @property
+    def has_siblings(self) -> NDArray[np.bool_]:
+        """Of which texts a comparison so far depends on how many texts hold a shingle, beyond whether `COMMON` do."""
+        return self._commonness.has_siblings
 
     def compare(self, one: int, others: I64) -> Found:
         """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has."""
@@ -81,7 +86,7 @@ class TextMatcher:
         kernels = text_walk.compiled(_WALK_WORK * len(order))
         if kernels is None:
             return None
-        return text_walk.walked(kernels, self._texts, Postings(self.keys), order, equal, items)
+        return text_walk.walked(kernels, self._texts, self._marks, Postings(self.keys), order, equal, items)
 
     def _judged(self, one: int, other: int, held: float, *, is_template: bool) -> tuple[int, int]:
         """(relation, method) of two texts whose Jaccard is below the bound."""

@@ -8,6 +8,8 @@ veto needs at least `MIN_SIBLINGS` of them.
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Final
 
 import numpy as np
@@ -17,6 +19,7 @@ from mmlake.dedup import key_kernels, text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.text_verdicts import (
+    COMMON,
     KEPT_FRACTION,
     KEPT_FRACTION_OF_MANY,
     MANY_SIBLINGS,
@@ -26,7 +29,7 @@ from mmlake.dedup.text_verdicts import (
 
 U64 = NDArray[np.uint64]
 
-_SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length: evidence within .06
+_SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length, 45 to 91 of it: evidence within .07
 _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SHARED_KEYS = 1
@@ -64,11 +67,15 @@ class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
     def __init__(self, rows: Ragged) -> None:
-        """rows: the shingles of each text, distinct."""
+        """rows: the shingles of each text, distinct. What is counted depends on their mean number in powers of two, so
+        that a few more texts seldom change it."""
         self._rows, shingles = rows, rows.values
-        share = min(1.0, _SAMPLES_PER_TEXT * max(1, len(rows)) / max(1, len(shingles)))
-        self.below = np.uint64(min(2**64 - 1, int(share * 2**64)))
-        bits = max(8, int(2 * share * len(shingles)).bit_length())
+        # texts that share wording with `MIN_SIBLINGS` others: a verdict on them depends on how often, too
+        self.has_siblings = np.zeros(len(rows), np.bool_)
+        mean = len(shingles) / max(1, len(rows))
+        halvings = max(0, round(math.log2(max(1.0, mean / _SAMPLES_PER_TEXT))))
+        self.below = np.uint64((2**64 - 1) >> halvings)
+        bits = max(8, (2 * len(shingles) >> halvings).bit_length())
         self.shift = 64 - bits
         self.table = np.zeros(1 << bits, np.uint8)
         kernels = key_kernels.compiled(len(shingles))
@@ -77,10 +84,21 @@ class Commonness:
             return
         for at in range(0, len(shingles), 1 << 20):
             block = shingles[at : at + (1 << 20)]
-            slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)
+            slots, counts = np.unique(self.slots(block[block <= self.below]), return_counts=True)
             self.table[slots] = np.minimum(self.table[slots] + counts, _MOST)
 
-    def _slots(self, shingles: U64) -> U64:
+    def of(self, rows: Ragged) -> Commonness:
+        """The same counts, asked for by these of the texts."""
+        one = copy.copy(self)
+        one._rows, one.has_siblings = rows, np.zeros(len(rows), np.bool_)
+        return one
+
+    def common(self) -> NDArray[np.uint8]:
+        """Of each slot whether as many texts hold its shingles as a template has, in bits."""
+        return np.packbits(self.table >= COMMON)
+
+    def slots(self, shingles: U64) -> U64:
+        """Where each is counted, if it is."""
         return (shingles * _SPREAD) >> np.uint64(self.shift)
 
     def are_templates(self, one: int, others: Positions) -> NDArray[np.bool_]:
@@ -92,6 +110,9 @@ class Commonness:
         num_shared, num_alone = shared[:, -1], alone[:, :, -1]
         rows = np.arange(len(others))
         median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
+        are_siblings = others[median >= MIN_SIBLINGS]
+        self.has_siblings[are_siblings] = True
+        self.has_siblings[one] |= len(are_siblings) > 0
         rare = np.maximum(1, median // 4) - 1
         specific, cold = shared[rows, rare], alone[rows, :, rare].min(axis=1)
         is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + cold)
@@ -115,7 +136,7 @@ class Commonness:
             is_shared = np.isin(left, right, assume_unique=True)
             own = right[~np.isin(right, left, assume_unique=True)]
             for row, part in enumerate((left[is_shared], left[~is_shared], own)):
-                counts[at, row] = np.bincount(self.table[self._slots(part)], minlength=_MOST + 1)
+                counts[at, row] = np.bincount(self.table[self.slots(part)], minlength=_MOST + 1)
         return counts
 
     def _sampled(self, text: int) -> U64:

@@ -29,6 +29,8 @@ _REPETITION = 1.35  # times that a word which the other lacks stands in its text
 
 MIN_SIBLINGS = 4  # other texts that share what two share; fewer are no template
 MANY_SIBLINGS = 16
+PAIR = 2  # texts that a shingle which both have was counted for
+COMMON = MIN_SIBLINGS + PAIR
 SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
 # of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
 # original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
@@ -105,19 +107,24 @@ def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: i
     return numbers < _NUMBER_FRACTION and not is_subject
 
 
-def is_template(counts: Any) -> bool:
-    """Whether what two texts share is a template's: the rule of `text_templates`, for one pair.
+def siblings(counts: Any) -> int:
+    """In how many other texts, at the median, what two texts share stands too; fewer than `MIN_SIBLINGS` are no
+    template, whatever else there is. Whether they are follows from which shingles `COMMON` texts hold.
 
     counts: of shape (3, 256): how many sampled shingles so many texts hold, of both, of the one alone, of the other.
     """
     num_shared = counts[0].sum()
-    if num_shared == 0:
-        return False
     total, held = 0, 0
     while total < (num_shared + 1) // 2:
         total += counts[0, held]
         held += 1
-    median = max(0, held - 3)  # of other texts: a shingle that both have was counted twice
+    return max(0, held - 1 - PAIR)
+
+
+def is_template(counts: Any) -> bool:
+    """Whether what two texts share is a template's: the rule of `text_templates`, for one pair. counts: of
+    `siblings`."""
+    median = siblings(counts)
     if median < MIN_SIBLINGS:
         return False
     rare = max(1, median // 4)

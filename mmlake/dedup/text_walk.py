@@ -84,6 +84,7 @@ class Marks(NamedTuple):
     rest: Any
     other: Any  # the one that is compared now
     histograms: Any  # of the two, as `text_kernels` makes them
+    has_siblings: Any  # of `Commonness`, of all texts
 
 
 class Scratch(NamedTuple):
@@ -126,7 +127,7 @@ def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: f
     )
 
 
-def marks_for(texts: Texts) -> Marks:
+def marks_for(texts: Texts, has_siblings: NDArray[np.bool_]) -> Marks:
     """Room for the shingles of any one of the texts."""
     most = int(np.diff(texts.starts).max(initial=0))
     size = 1 << max(4, (3 * most).bit_length())
@@ -137,6 +138,7 @@ def marks_for(texts: Texts) -> Marks:
         rest=np.empty(most, np.uint64),
         other=np.empty(1, np.int64),
         histograms=np.empty((1, 3, 256), np.int64),
+        has_siblings=has_siblings,
     )
 
 
@@ -150,6 +152,7 @@ def compared(kernels: Kernels, texts: Texts, marks: Marks, one: int, others: Pos
 def walked(
     kernels: Kernels,
     texts: Texts,
+    marks: Marks,
     postings: Postings,
     order: Positions,
     equal: NDArray[np.uint64],
@@ -168,7 +171,6 @@ def walked(
         score=np.empty(MOST_LEADERS),
         method=np.empty(MOST_LEADERS, np.int64),
     )
-    marks = marks_for(texts)
     at = kernels.walk(texts, given, lists, state, scratch, marks, held, 0)
     while at < len(order):
         held = _Held(*(np.concatenate(pair) for pair in zip(held, _room(len(held.left)), strict=True)))

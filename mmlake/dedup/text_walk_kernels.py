@@ -20,12 +20,14 @@ from mmlake.dedup.text_verdicts import (
     JACCARD,
     LEAST_SHARED,
     MIN_CONTAINED,
+    MIN_SIBLINGS,
     UNDECIDED,
     Alignment,
     is_revision,
     is_template,
     of_sets,
     of_words,
+    siblings,
 )
 
 
@@ -50,6 +52,7 @@ def kernels() -> Kernels | None:
         is_revision,
         of_sets,
         of_words,
+        siblings,
         is_template,
         _covered,
         _aligned,
@@ -114,6 +117,8 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
     marks.other[0], marks.histograms[:] = other, 0
     _siblings(texts.shingles, starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
+    if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
+        marks.has_siblings[one] = marks.has_siblings[other] = True
     words, other_words = _unpacked(texts, one), _unpacked(texts, other)
     num, other_num = words.shape[0], other_words.shape[0]
     relation, method = of_sets(held, size, other_size, num, other_num, is_template(marks.histograms[0]))

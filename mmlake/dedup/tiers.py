@@ -17,6 +17,7 @@ from mmlake import contracts, schemas
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.kept import Units, kept_stars
+from mmlake.dedup.kept_parts import Parts, part_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
@@ -60,6 +61,8 @@ class Tier:
     pairs: Callable[..., list[Match]] | None = None
     # a verdict on two units depends on their prints and the settings alone, so that it is kept for the next join
     is_pairwise: bool = False
+    # a join that goes on from the one before where verdicts depend on the set too (mmlake.dedup.kept_parts)
+    by_parts: Callable[..., tuple[Stars, Parts]] | None = None
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
     # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
@@ -146,6 +149,7 @@ TIERS: tuple[Tier, ...] = (
         batch_rows=1_024,
         matcher=text_matching.TextMatcher,
         nearest=nearest.texts,
+        by_parts=part_stars,
         contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
@@ -280,10 +284,15 @@ def joined_tier(
     advance: Advance = silent,
 ) -> tuple[Stars, Matcher]:
     """(the edges that the tier finds between the units, what compared them)."""
+    name = signed(tier.method, tier.plugin)
+    if kept is not None and tier.by_parts is not None:
+        before = kept.read_parts(name)
+        found, parts = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
+        kept.write_parts(name, parts)
+        return found, units.judged_by(tier.made_matcher(prints, settings))
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))
         return stars(matcher, standing, equal=units.equal, advance=advance), matcher
-    name = signed(tier.method, tier.plugin)
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)

@@ -19,7 +19,7 @@ from mmlake.records import canonical_json, digest_of
 from mmlake.steps import standing
 from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.cross import CROSS_STEP
-from mmlake.steps.row import near_tiers
+from mmlake.steps.row import ROW_STEPS, near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
@@ -55,6 +55,7 @@ def _kept_joins(job: Job) -> dedup.KeptJoins:
     made_with = {
         "release": __version__,
         "code": CORPUS_STEPS["near_duplicates"].code_version,
+        "prints": ROW_STEPS["fingerprints"].code_version,
         "settings": job.lake.settings.digest(("dedup",)),
         "tiers": near_tiers(job.lake, job.modality, job.shard),
         # by another release of these a comparison may differ in the last bits of its score
@@ -181,7 +182,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="6",
+            code_version="7",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,

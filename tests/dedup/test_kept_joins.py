@@ -147,5 +147,6 @@ def test_other_prints_of_a_digest_are_compared_again(tmp_path, monkeypatch, tabl
     assert asked(monkeypatch, other, tmp_path) > 0
 
 
-def test_a_tier_whose_verdicts_depend_on_the_set_keeps_nothing(tmp_path):
-    assert [tier.modality for tier in dedup.TIERS if not tier.is_pairwise] == ["text"]
+def test_every_tier_goes_on_from_the_join_before():
+    assert [tier.modality for tier in dedup.TIERS if tier.by_parts is not None] == ["text"]
+    assert all(tier.is_pairwise != (tier.by_parts is not None) for tier in dedup.TIERS)

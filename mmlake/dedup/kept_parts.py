@@ -1,0 +1,197 @@
+"""A join of texts that goes on from the one before: the parts of a corpus that something new touches are joined anew.
+
+Enters: the texts as they are, and the `Parts` of an earlier join. Leaves: the stars, and the `Parts` for next time.
+Texts are of one part where keys tie them together, directly or through others. Nothing in a join reaches from one part
+into another (mmlake/dedup/led.py, leaders.py): lists hold texts that have the key, only these are compared, and an
+election asks its cluster alone. One thing does: a verdict may depend on how many texts of the corpus hold a shingle
+(mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and two kinds of parts are joined anew
+although nothing of them came or went: those with a shingle that as many texts as a template has came to hold, or no
+longer hold, and those with a pair that was judged by more than that (`Commonness.has_siblings`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mmlake.dedup import key_kernels
+from mmlake.dedup.kept import Units
+from mmlake.dedup.kept_comparisons import joined, no_edges
+from mmlake.dedup.leaders import Stars, led_walk, stars_of
+from mmlake.dedup.led import Outcome
+from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import Standing
+from mmlake.dedup.text_matching import TextMatcher, sampled
+from mmlake.dedup.text_templates import Commonness
+from mmlake.progress import Advance, silent
+
+_MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A join of texts as it was; rows of all arrays but the last two are positions."""
+
+    digests: pa.Array  # sorted
+    items: pa.Array | None
+    sums: NDArray[np.uint64]  # of the prints of each
+    criteria: str
+    rank: Positions  # as `Standing` has it, and the next three
+    priority: NDArray[np.int64]
+    is_clean: Mask
+    values: NDArray[np.float64]
+    part_of: Positions  # the text that stands for the part of each
+    has_siblings: Mask
+    outcome: Outcome
+    counted: tuple[int, int]  # bound and shift of `Commonness`
+    common: NDArray[np.uint8]  # bits of its slots
+
+
+def part_stars(
+    prints: PrintTable,
+    units: Units,
+    standing: Standing,
+    *,
+    settings: DedupSettings,
+    prior: Parts | None,
+    advance: Advance = silent,
+) -> tuple[Stars, Parts]:
+    """(what `leaders.stars` gives, what the next join goes on from).
+
+    prior: of the same settings. A digest stands for its text: prints with the same number and sum are the same prints.
+    """
+    shingles, num = prints["shingles"], len(standing)
+    commonness = Commonness(shingles)
+    none = no_edges()
+    now = Parts(
+        digests=units.digests,
+        items=units.items,
+        sums=_sums(prints),
+        criteria=repr(standing.criteria),
+        rank=standing.rank,
+        priority=standing.priority,
+        is_clean=standing.is_clean,
+        values=standing.values,
+        part_of=np.arange(num),
+        has_siblings=np.zeros(num, np.bool_),
+        outcome=Outcome(none, none, none),
+        counted=(int(commonness.below), int(commonness.shift)),
+        common=commonness.common(),
+    )
+    is_anew = np.ones(num, np.bool_)
+    if prior is not None:
+        at = _places(prior, now)
+        is_new = np.ones(num, np.bool_)
+        is_new[at[at >= 0]] = False
+        touched = _touched(shingles, is_new, commonness, prior.common ^ now.common) if (at >= 0).any() else is_new
+        stays = _staying(prior, at, touched)
+        if num - stays.sum() <= _MOST_ANEW * num:
+            now = _taken_over(prior, now, at, stays)
+            is_anew[at[stays]] = False
+    rows = np.flatnonzero(is_anew)
+    advance(num - len(rows))
+    now = _joined_anew(now, rows, prints, standing, commonness, settings, advance)
+    order = standing.order()
+    place = np.empty(num, np.int64)
+    place[order] = np.arange(num)
+    return stars_of(now.outcome, place), now
+
+
+def _joined_anew(
+    now: Parts,
+    rows: Positions,
+    prints: PrintTable,
+    standing: Standing,
+    commonness: Commonness,
+    settings: DedupSettings,
+    advance: Advance,
+) -> Parts:
+    """With the outcome of these texts, which are all of their parts."""
+    mine = prints if len(rows) == len(standing) else {name: values.take(rows) for name, values in prints.items()}
+    units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
+    matcher = TextMatcher(mine, settings, commonness=commonness)
+    walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
+    outcome = walk.outcome()
+    ties = walk.postings
+    now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
+    now.has_siblings[rows] = matcher.has_siblings
+    found = (
+        joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
+        for mine, theirs in zip(now.outcome, outcome, strict=True)
+    )
+    return replace(now, outcome=Outcome(*found))
+
+
+def _places(prior: Parts, now: Parts) -> Positions:
+    """Where the texts of an earlier join stand now; -1 for those that are gone or are not what they were. All are,
+    where texts are counted or elected by other rules."""
+    nowhere = np.full(len(prior.digests), -1, np.int64)
+    is_one_rule = prior.criteria == now.criteria and prior.counted == now.counted
+    if not is_one_rule or (prior.items is None) != (now.items is None):
+        return nowhere
+    at: Positions = pc.fill_null(pc.index_in(prior.digests, value_set=now.digests), -1).to_numpy().astype(np.int64)
+    old = np.flatnonzero(at >= 0)
+    new = at[old]
+    if not (np.diff(now.rank[new][np.argsort(prior.rank[old])]) > 0).all():
+        return nowhere
+    is_same = (prior.sums[old] == now.sums[new]).all(axis=1)
+    is_same &= (prior.priority[old] == now.priority[new]) & (prior.is_clean[old] == now.is_clean[new])
+    values = prior.values[old], now.values[new]
+    is_same &= ((values[0] == values[1]) | (np.isnan(values[0]) & np.isnan(values[1]))).all(axis=1)
+    if prior.items is not None and now.items is not None:
+        is_same &= pc.equal(prior.items.take(old), now.items.take(new)).to_numpy(zero_copy_only=False)
+    at[old[~is_same]] = -1
+    return at
+
+
+def _staying(prior: Parts, at: Positions, touched: Mask) -> Mask:
+    """Which texts of the earlier join are of parts that nothing touches."""
+    is_touched = (at < 0) | prior.has_siblings
+    is_touched[at >= 0] |= touched[at[at >= 0]]
+    parts = np.zeros(len(at), np.bool_)
+    parts[prior.part_of[is_touched]] = True
+    return ~parts[prior.part_of]
+
+
+def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask) -> Parts:
+    """With the outcome of the texts that stay."""
+    now.part_of[at[stays]] = at[prior.part_of[stays]]
+    kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
+    return replace(now, outcome=Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept)))
+
+
+def _touched(shingles: Ragged, is_new: Mask, commonness: Commonness, crossed: NDArray[np.uint8]) -> Mask:
+    """Which texts have a key of one that is new, or a shingle of a slot that crossed the bound."""
+    news = np.flatnonzero(is_new)
+    keys = np.unique(sampled(shingles.take(news)).values)
+    touched = is_new.copy()
+    all_keys = sampled(shingles)
+    touched |= _any(np.isin(all_keys.values, keys), all_keys.offsets)
+    if crossed.any():
+        is_crossed = np.unpackbits(crossed)[commonness.slots(shingles.values)] > 0
+        touched |= _any(is_crossed & (shingles.values <= commonness.below), shingles.offsets)
+    return touched
+
+
+def _any(values: Mask, offsets: Positions) -> Mask:
+    """Of each row whether a value is true."""
+    sums = np.concatenate(([0], np.cumsum(values)))
+    has: Mask = sums[offsets[1:]] > sums[offsets[:-1]]
+    return has
+
+
+def _sums(prints: PrintTable) -> NDArray[np.uint64]:
+    """Of shape (texts, 2), of the prints of each: the sum of its shingles, the numbers of both."""
+    shingles, words = prints["shingles"], prints["words"]
+    sums = np.zeros((len(shingles), 2), np.uint64)
+    held = np.flatnonzero(shingles.lengths)
+    if len(held):
+        sums[held, 0] = np.add.reduceat(shingles.values, shingles.offsets[:-1][held])
+    sums[:, 1] = (shingles.lengths << 32) + words.lengths
+    return sums
