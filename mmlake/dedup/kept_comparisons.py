@@ -7,7 +7,7 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import Edges, Led, Walked
+from mmlake.dedup.led import Edges
 from mmlake.dedup.matching import Found, Matcher
 from mmlake.dedup.prints import Positions
 
@@ -46,10 +46,6 @@ class Remembered:
         if missing.any():
             self._asked(one, others[missing], codes[missing])
         return self._recalled(codes, at, is_known)
-
-    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
-        """What the matcher finds by itself, if it does."""
-        return self._matcher.walked(order, equal=equal, items=items) if isinstance(self._matcher, Walked) else None
 
     def known(self) -> Edges:
         """All that is known by now, sorted."""

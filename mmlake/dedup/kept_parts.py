@@ -26,7 +26,7 @@ from mmlake.dedup.led import Outcome
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Standing
-from mmlake.dedup.text_matching import TextMatcher, sampled
+from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
 from mmlake.dedup.text_templates import Commonness
 from mmlake.progress import Advance, silent
 
@@ -168,22 +168,10 @@ def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask) -> Parts:
 
 def _touched(shingles: Ragged, is_new: Mask, commonness: Commonness, crossed: NDArray[np.uint8]) -> Mask:
     """Which texts have a key of one that is new, or a shingle of a slot that crossed the bound."""
-    news = np.flatnonzero(is_new)
-    keys = np.unique(sampled(shingles.take(news)).values)
     touched = is_new.copy()
-    all_keys = sampled(shingles)
-    touched |= _any(np.isin(all_keys.values, keys), all_keys.offsets)
-    if crossed.any():
-        is_crossed = np.unpackbits(crossed)[commonness.slots(shingles.values)] > 0
-        touched |= _any(is_crossed & (shingles.values <= commonness.below), shingles.offsets)
+    mark_holders(shingles, np.unique(sampled(shingles.take(np.flatnonzero(is_new))).values), touched)
+    commonness.mark_holders(crossed, touched)
     return touched
-
-
-def _any(values: Mask, offsets: Positions) -> Mask:
-    """Of each row whether a value is true."""
-    sums = np.concatenate(([0], np.cumsum(values)))
-    has: Mask = sums[offsets[1:]] > sums[offsets[:-1]]
-    return has
 
 
 def _sums(prints: PrintTable) -> NDArray[np.uint64]:

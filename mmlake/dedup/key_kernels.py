@@ -25,6 +25,8 @@ class Kernels(NamedTuple):
     counted: Callable[..., None]
     low: Callable[..., None]
     tied: Callable[..., None]
+    hits: Callable[..., None]
+    marked: Callable[..., None]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -77,6 +79,8 @@ def _kernels() -> Kernels | None:
         numbers=made(i8(read(u8), read(i8), b1[::1], read(u8), i4[::1], u8, i4[::1], i8[::1]), _numbers),
         counted=made(none(read(u8), read(i8), u8, u8, u1[::1]), _counted),
         low=made(none(read(u8), read(i8), u8, i8[::1]), _low),
+        hits=made(none(read(u8), read(i8), u8, i8, read(u8), u1[::1], u8, b1[::1]), _hits),
+        marked=made(none(read(u8), read(i8), u8, u8, u1[::1], b1[::1], b1[::1]), _marked),
         tied=made(none(i4[::1], i8[::1], i8[::1], i8[::1]), _tied),
     )
 
@@ -160,3 +164,40 @@ def _tied(numbers: Any, offsets: Any, holder: Any, first_of: Any) -> None:
             first_of[max(one, other)] = min(one, other)
     for row in range(len(first_of)):
         first_of[row] = first_of[first_of[row]]
+
+
+def _hits(
+    values: Any, offsets: Any, bound: Any, least: Any, sought: Any, marks: Any, shift: Any, out: Any
+) -> None:  # pragma: no cover: compiled
+    """Marks the sorted rows that hold one of the sought values, sorted, among their first `least` or below the bound.
+    marks: of the slots of these."""
+    for row in range(out.shape[0]):
+        for at in range(offsets[row], offsets[row + 1]):
+            value = values[at]
+            if out[row] or (value >= bound and at - offsets[row] >= least):
+                break
+            if marks[(value * np.uint64(0x9E3779B97F4A7C15)) >> shift] == 0:
+                continue
+            low, high = 0, sought.shape[0]
+            while low < high:
+                middle = (low + high) // 2
+                if sought[middle] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            out[row] = low < sought.shape[0] and sought[low] == value
+
+
+def _marked(
+    values: Any, offsets: Any, below: Any, shift: Any, bits: Any, blocks: Any, out: Any
+) -> None:  # pragma: no cover: compiled
+    """Marks the sorted rows of which a value up to a bound has its slot among the bits. blocks: whether any of 256 bits
+    is set, so that most are not read."""
+    for row in range(out.shape[0]):
+        for at in range(offsets[row], offsets[row + 1]):
+            if out[row] or values[at] > below:
+                break
+            slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            if blocks[slot >> np.uint64(8)]:
+                bit = np.uint64(7) - (slot & np.uint64(7))
+                out[row] = (bits[slot >> np.uint64(3)] >> bit) & np.uint64(1) != 0

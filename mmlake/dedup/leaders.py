@@ -77,11 +77,11 @@ def stars(
 def led_walk(matcher: Matcher, standing: Standing, *, equal: NDArray[np.uint64], advance: Advance = silent) -> Walk:
     """The walk behind its first half."""
     walk = Walk(matcher, standing)
-    led = matcher.walked(walk.order, equal=equal) if isinstance(matcher, Walked) else None
+    led = matcher.walked(walk.order, equal=equal, postings=walk.postings) if isinstance(matcher, Walked) else None
     if led is None:
         walk.lead_all(equal, advance=advance)
     else:
-        walk.take_over(led)
+        walk.take_over(led, are_listed=True)
         advance(len(standing))
     return walk
 
@@ -192,8 +192,8 @@ class Walk:
             head_of=self._head_of,
         )
 
-    def take_over(self, led: Led) -> None:
-        """Stand where `lead_all` would have come to."""
+    def take_over(self, led: Led, *, are_listed: bool = False) -> None:
+        """Stand where `lead_all` would have come to. are_listed: those that lead are in the postings already."""
         self._head_of = led.head_of
         for leader, one, edge in led.follows.each():
             self._follow(one, leader, edge)
@@ -208,7 +208,8 @@ class Walk:
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
         self._enlisted |= leads
-        self.postings.add_all(self.order[leads[self.order]])
+        if not are_listed:
+            self.postings.add_all(self.order[leads[self.order]])
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""

@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 
 MOST_LEADERS = 16  # that one unit is compared with
@@ -145,10 +146,13 @@ class Outcome(NamedTuple):
 class Walked(Protocol):
     """A matcher that may go through its units by itself."""
 
-    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
+    def walked(
+        self, order: Positions, *, equal: NDArray[np.uint64], postings: Postings, items: Positions | None = None
+    ) -> Led | None:
         """What `leaders.Walk` would find; None where it is asked to do it.
 
-        order: all positions in survivor order. equal: of shape (units, 2). items: for each unit a number that stands
+        order: all positions in survivor order. equal: of shape (units, 2). postings: of the keys, nobody listed; those
+        that lead are, afterwards. items: for each unit a number that stands
         for its item, where `matching.OfItems` judges spans of one item; None where no two units are of one item.
         Survivor order alone decides who may take whom: `Standing.allows` whatever stands before another to take it.
         """

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import AS_ALIKE, Edge, Led, Walked
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
@@ -134,8 +135,10 @@ class OfItems:
         is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
 
-    def walked(self, order: Positions, *, equal: NDArray[np.uint64], items: Positions | None = None) -> Led | None:
+    def walked(
+        self, order: Positions, *, equal: NDArray[np.uint64], postings: Postings, items: Positions | None = None
+    ) -> Led | None:
         """What the matcher finds by itself, if it does."""
         if not isinstance(self._matcher, Walked):
             return None
-        return self._matcher.walked(order, equal=equal, items=self._items)
+        return self._matcher.walked(order, equal=equal, postings=postings, items=self._items)

@@ -17,7 +17,7 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed, unpacked
-from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text_templates import Commonness, any_of
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
@@ -81,12 +81,12 @@ class TextMatcher:
                 score[at] = held[at]
         return Found(relation, score, method)
 
-    def walked(self, order: I64, *, equal: U64, items: I64 | None = None) -> Led | None:
+    def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""
         kernels = text_walk.compiled(_WALK_WORK * len(order))
         if kernels is None:
             return None
-        return text_walk.walked(kernels, self._texts, self._marks, Postings(self.keys), order, equal, items)
+        return text_walk.walked(kernels, self._texts, self._marks, postings, order, equal, items)
 
     def _judged(self, one: int, other: int, held: float, *, is_template: bool) -> tuple[int, int]:
         """(relation, method) of two texts whose Jaccard is below the bound."""
@@ -112,6 +112,20 @@ def sampled(shingles: Ragged) -> Ragged:
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     places = np.arange(offsets[-1]) + np.repeat(shingles.offsets[:-1] - offsets[:-1], lengths)
     return Ragged(shingles.values[places], offsets)
+
+
+def mark_holders(shingles: Ragged, keys: U64, out: NDArray[np.bool_]) -> None:
+    """Mark the texts that have one of these keys, which are sorted and distinct, among theirs."""
+    kernels = key_kernels.compiled(len(shingles.values))
+    if kernels is None:
+        mine = sampled(shingles)
+        out |= any_of(np.isin(mine.values, keys), mine.offsets)
+        return
+    bits = max(10, (16 * len(keys)).bit_length())
+    marks, shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
+    marks[(keys * np.uint64(0x9E3779B97F4A7C15)) >> shift] = 1
+    bound = np.uint64(2**64 // _KEY_SHARE)
+    kernels.hits(shingles.values, shingles.offsets, bound, _MIN_KEYS, keys, marks, shift, out)
 
 
 def key_recall(jaccard: float) -> float:

@@ -84,7 +84,7 @@ class Commonness:
             return
         for at in range(0, len(shingles), 1 << 20):
             block = shingles[at : at + (1 << 20)]
-            slots, counts = np.unique(self.slots(block[block <= self.below]), return_counts=True)
+            slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)
             self.table[slots] = np.minimum(self.table[slots] + counts, _MOST)
 
     def of(self, rows: Ragged) -> Commonness:
@@ -97,8 +97,20 @@ class Commonness:
         """Of each slot whether as many texts hold its shingles as a template has, in bits."""
         return np.packbits(self.table >= COMMON)
 
-    def slots(self, shingles: U64) -> U64:
-        """Where each is counted, if it is."""
+    def mark_holders(self, slots: NDArray[np.uint8], out: NDArray[np.bool_]) -> None:
+        """Mark the texts with a shingle in one of these slots. slots: in bits, as `common` has them."""
+        if not slots.any():
+            return
+        values, offsets = self._rows.values, self._rows.offsets
+        kernels = key_kernels.compiled(len(values))
+        if kernels is None:
+            is_in = np.unpackbits(slots)[self._slots(values)] > 0
+            out |= any_of(is_in & (values <= self.below), offsets)
+            return
+        blocks = slots.reshape(-1, 32).any(axis=1)
+        kernels.marked(values, offsets, self.below, np.uint64(self.shift), slots, blocks, out)
+
+    def _slots(self, shingles: U64) -> U64:
         return (shingles * _SPREAD) >> np.uint64(self.shift)
 
     def are_templates(self, one: int, others: Positions) -> NDArray[np.bool_]:
@@ -136,9 +148,16 @@ class Commonness:
             is_shared = np.isin(left, right, assume_unique=True)
             own = right[~np.isin(right, left, assume_unique=True)]
             for row, part in enumerate((left[is_shared], left[~is_shared], own)):
-                counts[at, row] = np.bincount(self.table[self.slots(part)], minlength=_MOST + 1)
+                counts[at, row] = np.bincount(self.table[self._slots(part)], minlength=_MOST + 1)
         return counts
 
     def _sampled(self, text: int) -> U64:
         row = self._rows[text]
         return row[row <= self.below]
+
+
+def any_of(values: NDArray[np.bool_], offsets: Positions) -> NDArray[np.bool_]:
+    """Of each row whether a value is true."""
+    sums = np.concatenate(([0], np.cumsum(values)))
+    has: NDArray[np.bool_] = sums[offsets[1:]] > sums[offsets[:-1]]
+    return has

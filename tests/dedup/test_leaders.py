@@ -249,9 +249,12 @@ class Compiled:
     def compare(self, one, others):
         return self.matcher.compare(one, others)
 
-    def walked(self, order, *, equal, items=None):
+    def walked(self, order, *, equal, postings, items=None):
         self.items = items
-        return walked_by_reference(self.matcher, order, equal)
+        led = walked_by_reference(self.matcher, order, equal)
+        gone = np.concatenate((led.follows.right, led.released))
+        postings.add_all(order[~np.isin(order, gone)])
+        return led
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,6 +8,7 @@ import pytest
 from mmlake.dedup import DedupSettings, text, text_kernels, text_walk_kernels
 from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import OfItems
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import CLOSENESS, Standing
 from mmlake.dedup.text_matching import TextMatcher
@@ -97,10 +98,10 @@ def walks_of(seed, monkeypatch):
         matcher = TextMatcher(prints, DedupSettings())
         of_items = matcher if items is None else OfItems(matcher, items)
         if work < 0:
-            assert matcher.walked(who.order(), equal=equal, items=items) is None
+            assert matcher.walked(who.order(), equal=equal, postings=Postings(matcher.keys), items=items) is None
             led = by_reference(of_items, who, equal)
         else:
-            led = matcher.walked(who.order(), equal=equal, items=items)
+            led = matcher.walked(who.order(), equal=equal, postings=Postings(matcher.keys), items=items)
         seen.append((outcomes(led), stars(of_items, who, equal=equal)))
     return seen
 
