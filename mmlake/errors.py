@@ -11,6 +11,7 @@
     |- ShardCorrupt       (5)   a training shard does not match its index
     |- RowsUnreadable     (5)   rows of an export have no bytes and the policy says to stop
     |- MissingExtra       (7)   an optional library is not installed
+    |  `- MissingBackend  (7)   of a storage that a setting or argument names: a SettingsError as well
     |- ModelMissing       (7)   weights are neither on disk nor reachable
     |- LakeLocked         (8)   another writer holds the lake
     |- ContractBroken     (9)   rows went missing or appeared twice at a border
@@ -92,6 +93,11 @@ class MissingExtra(MmlakeError):
     """An optional library is not installed; the message names the extra that brings it."""
 
     exit_code = 7
+
+
+class MissingBackend(MissingExtra, SettingsError):
+    """The library of a storage is not installed; the message names the package. Where an address that cannot be used is
+    put up with, so is this one."""
 
 
 class ModelMissing(MmlakeError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -72,15 +73,7 @@ class Settings:
     def load(cls, path: Path | None) -> Settings:
         """The defaults, changed by what the TOML file says. Raises SettingsError naming the unknown section or
         field."""
-        if path is None:
-            return cls()
-        try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(
-                f"settings file {path} cannot be read as TOML; correct it or leave out --settings"
-            ) from error
-        return cls.of(given, where=str(path))
+        return cls.of(_toml(path), where=str(path)) if path is not None else cls()
 
     @classmethod
     def of(cls, given: dict[str, dict[str, Any]], *, where: str = "settings") -> Settings:
@@ -125,6 +118,29 @@ def _is_alike(default: Any, value: Any) -> bool:
     if isinstance(default, float):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return type(value) is type(default)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    """What the file says. Raises SettingsError naming the line where it is no TOML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise SettingsError(
+            f"settings file {path} is not there; name another with --settings or MMLAKE_SETTINGS, or leave it out for "
+            "the defaults"
+        ) from error
+    except OSError as error:
+        raise SettingsError(f"settings file {path} cannot be read: {error.strerror}; name a file that can") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            place = f", byte {error.start} is not UTF-8"
+        else:  # the number stands in the text alone; without one, the end came too early
+            found = re.search(r"at line (\d+)", str(error))
+            place = f" in line {found[1] if found else text.count(chr(10)) + 1}"
+        raise SettingsError(
+            f"settings file {path} cannot be read as TOML{place}; correct it or leave out --settings"
+        ) from error
 
 
 def _plain(value: Any) -> Any:

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
+from mmlake.errors import MissingBackend, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, Retries, Transient
 from mmlake.remote.connections import RemoteConnections
@@ -322,14 +322,14 @@ def _checked(address: str, logins: Logins) -> str:
 
 
 def _class_of(scheme: str) -> Any:
-    """fsspec's class for the scheme. Raises SettingsError naming the package to install."""
+    """fsspec's class for the scheme. Raises MissingBackend naming the package to install."""
     package, module = STORAGES[scheme]
     fsspec = need("fsspec", extra="web", purpose=f"a landing zone at a {scheme}:// address")
     try:
         importlib.import_module(module)
         return fsspec.get_filesystem_class(scheme)
     except ImportError:
-        raise SettingsError(
+        raise MissingBackend(
             f"a landing zone at a {scheme}:// address needs the library {module!r}, which is not installed or "
             f"does not load; run: pip install {package}"
         ) from None

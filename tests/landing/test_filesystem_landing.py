@@ -12,7 +12,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
+from mmlake.errors import MissingExtra, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing import Landing, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.remote.backoff import Retries
@@ -292,6 +292,7 @@ def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pyt
     with pytest.raises(SettingsError, match=f"pip install {package}") as raised:
         as_landing(address)
     assert "secret" not in str(raised.value)
+    assert raised.value.exit_code == MissingExtra.exit_code == 7  # it was 2, that of a mistyped option
 
 
 def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,10 @@ def test_nested_tables_name_models(tmp_path) -> None:
         ("[dedup]\ntext_jaccard = inf\n", "text_jaccard like 0.7"),
         ('[embed]\nmodels = "clip"\n', "models like {}"),
         ('[embed.models.clip]\npth = "x"\n', r"\[embed\] has a nested value that does not fit"),
-        ("[quality\n", "cannot be read as TOML"),
+        ("[quality\n", "cannot be read as TOML in line 1; correct it"),
+        ("[quality]\n\nflagged_weight = 1 2\n", "cannot be read as TOML in line 3; correct it"),
+        ("[quality]\nbounds = [1,\n2,", "cannot be read as TOML in line 3; correct it"),
+        ("a = " + "[" * 5000, "cannot be read as TOML in line 1; correct it"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(tmp_path, text, said) -> None:
@@ -70,13 +73,19 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path, text, said) -> None:
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path) -> None:
-    with pytest.raises(SettingsError, match=r"none\.toml cannot be read"):
+    """It was said to be no TOML."""
+    with pytest.raises(SettingsError, match=r"none\.toml is not there; name another with --settings"):
         Settings.load(tmp_path / "none.toml")
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read: Is a directory"):
+        Settings.load(tmp_path)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path) -> None:
     (tmp_path / "mmlake.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SettingsError, match="cannot be read as TOML"):
+    with pytest.raises(SettingsError, match="cannot be read as TOML, byte 0 is not UTF-8"):
         Settings.load(tmp_path / "mmlake.toml")
 
 
