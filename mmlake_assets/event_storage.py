@@ -164,11 +164,12 @@ class PooledEventLogStorage(SqliteEventLogStorage):
 
     def watch(self, run_id: str, cursor: str | None, callback: EventHandlerFn) -> None:
         """Call back with each new event of the run, in the order in which they were stored."""
-        if not self._obs:
-            self._obs = Observer()
-            self._obs.start()
+        observer: Any = self._obs
+        if not observer:
+            observer = self._obs = Observer()  # type: ignore[assignment]
+            observer.start()
         watcher = _Watcher(self, run_id, callback, cursor)
-        self._watchers[run_id][callback] = (watcher, self._obs.schedule(watcher, self._base_dir, recursive=True))
+        self._watchers[run_id][callback] = (watcher, observer.schedule(watcher, self._base_dir, recursive=True))
 
     def wipe(self) -> None:
         """Delete all events."""

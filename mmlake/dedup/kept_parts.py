@@ -11,7 +11,9 @@ longer hold, and those with a pair that was judged by more than that (`Commonnes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_comparisons import joined, no_edges
 from mmlake.dedup.leaders import Stars, led_walk, stars_of
 from mmlake.dedup.led import Outcome
+from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Standing
@@ -32,6 +35,7 @@ from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
+Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ def part_stars(
     settings: DedupSettings,
     prior: Parts | None,
     advance: Advance = silent,
-) -> tuple[Stars, Parts]:
-    """(what `leaders.stars` gives, what the next join goes on from).
+) -> tuple[Stars, Parts, Compare]:
+    """(what `leaders.stars` gives, what the next join goes on from, how any texts compare).
 
     prior: of the same settings. A digest stands for its text: prints with the same number and sum are the same prints.
     """
@@ -100,7 +104,17 @@ def part_stars(
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
-    return stars_of(now.outcome, place), now
+    return stars_of(now.outcome, place), now, partial(_compared, prints, units, settings, commonness)
+
+
+def _compared(
+    prints: PrintTable, units: Units, settings: DedupSettings, commonness: Commonness, one: int, others: Positions
+) -> Found:
+    """The text against each of the others, by a matcher of these alone."""
+    rows = np.concatenate(([one], others))
+    mine = {name: values.take(rows) for name, values in prints.items()}
+    few = Units(units.digests.take(rows), units.equal[rows], None if units.items is None else units.items.take(rows))
+    return few.judged_by(TextMatcher(mine, settings, commonness=commonness)).compare(0, np.arange(1, len(rows)))
 
 
 def _joined_anew(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.leaders import Stars
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.survivors import Standing
@@ -43,7 +43,7 @@ def passed_over(prints: PrintTable, *, seed: int) -> Positions:
 
 
 def near_recall(
-    matcher: Matcher,
+    compare: Callable[[int, Positions], Found],
     found: Stars,
     standing: Standing,
     prints: PrintTable,
@@ -54,7 +54,7 @@ def near_recall(
     """(sampled units that have a duplicate among the units passed over, how many of these were found).
 
     A sampled unit that goes counts where what it goes for was passed over; one that stays is compared with those that
-    stay. found: the edges that the matcher led to.
+    stay. compare: a unit against each of some others. found: the edges of the join.
     """
     chosen, others = sampled(len(standing), seed=seed), passed_over(prints, seed=seed)
     goes_for = np.full(len(standing), -1, np.int64)
@@ -64,7 +64,7 @@ def near_recall(
     num_found = int((np.isin(keepers, others) & (keepers >= 0)).sum())
     staying = chosen[keepers < 0]
     close = _nearest(nearest(prints, staying), staying, others[goes_for[others] < 0])
-    num_missed = sum(_is_missed(matcher, standing, one, row) for one, row in zip(staying.tolist(), close, strict=True))
+    num_missed = sum(_is_missed(compare, standing, one, row) for one, row in zip(staying.tolist(), close, strict=True))
     return num_found + num_missed, num_found
 
 
@@ -84,12 +84,12 @@ def _nearest(scores: Scores, chosen: Positions, units: Positions) -> NDArray[np.
     return place
 
 
-def _is_missed(matcher: Matcher, standing: Standing, one: int, nearest: Positions) -> bool:
+def _is_missed(compare: Callable[[int, Positions], Found], standing: Standing, one: int, nearest: Positions) -> bool:
     """Whether the unit, which stays, and one of the others, which stay too, should not both stay."""
     others = nearest[nearest >= 0]
     if not len(others):
         return False
-    relation = matcher.compare(one, others).relation
+    relation = compare(one, others).relation
     lies_inside = (relation == INSIDE) & standing.allows(others, np.full(len(others), one))
     holds = (relation == HOLDS) & standing.allows(np.full(len(others), one), others)
     return bool(((relation == SAME) | lies_inside | holds).any())

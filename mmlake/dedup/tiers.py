@@ -17,7 +17,7 @@ from mmlake import contracts, schemas
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.kept import Units, kept_stars
-from mmlake.dedup.kept_parts import Parts, part_stars
+from mmlake.dedup.kept_parts import Compare, Parts, part_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, stars
 from mmlake.dedup.matching import Listed, Matcher
@@ -62,7 +62,7 @@ class Tier:
     # a verdict on two units depends on their prints and the settings alone, so that it is kept for the next join
     is_pairwise: bool = False
     # a join that goes on from the one before where verdicts depend on the set too (mmlake.dedup.kept_parts)
-    by_parts: Callable[..., tuple[Stars, Parts]] | None = None
+    by_parts: Callable[..., tuple[Stars, Parts, Compare]] | None = None
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
     # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
@@ -245,9 +245,9 @@ def near_pairs(
         with engine.used():
             units = Units(digests, digests_of(prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))
-            edges, matcher = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+            edges, compare = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
             if tier.nearest is not None and len(digests):
-                recalls.append(near_recall(matcher, edges, standing, prints, tier.nearest, seed=settings.seed))
+                recalls.append(near_recall(compare, edges, standing, prints, tier.nearest, seed=settings.seed))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
@@ -282,23 +282,23 @@ def joined_tier(
     settings: DedupSettings,
     kept: KeptJoins | None = None,
     advance: Advance = silent,
-) -> tuple[Stars, Matcher]:
-    """(the edges that the tier finds between the units, what compared them)."""
+) -> tuple[Stars, Compare]:
+    """(the edges that the tier finds between the units, how it compares any of them)."""
     name = signed(tier.method, tier.plugin)
     if kept is not None and tier.by_parts is not None:
         before = kept.read_parts(name)
-        found, parts = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
+        found, parts, compare = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
         kept.write_parts(name, parts)
-        return found, units.judged_by(tier.made_matcher(prints, settings))
+        return found, compare
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))
-        return stars(matcher, standing, equal=units.equal, advance=advance), matcher
+        return stars(matcher, standing, equal=units.equal, advance=advance), matcher.compare
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
     found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
     kept.write(name, replace(join, derived=derived))
-    return found, units.judged_by(matcher)
+    return found, units.judged_by(matcher).compare
 
 
 def _items(rows: pa.Table | None) -> pa.Array | None:

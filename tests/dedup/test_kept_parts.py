@@ -72,7 +72,7 @@ def arranged(units):
 def check(units, prior):
     table, who, made = arranged(units)
     whole = stars(made.judged_by(TextMatcher(table, SETTINGS)), who, equal=made.equal)
-    found, parts = part_stars(table, made, who, settings=SETTINGS, prior=prior)
+    found, parts, _ = part_stars(table, made, who, settings=SETTINGS, prior=prior)
     assert found == whole
     return parts
 
@@ -145,7 +145,7 @@ def joins(texts, prior):
     table = {name: Ragged.of([getattr(one, name) for one in made]) for name in ("shingles", "words")}
     units = Units(pa.array(digests, pa.string()), digests_of(table))
     who = by_digest(digests)
-    found, parts = part_stars(table, units, who, settings=SETTINGS, prior=prior)
+    found, parts, _ = part_stars(table, units, who, settings=SETTINGS, prior=prior)
     assert found == stars(TextMatcher(table, SETTINGS), who, equal=units.equal)
     edges = zip(found.left, found.right, found.relation, strict=True)
     return {(digests[left], digests[right]) for left, right, relation in edges if relation == SAME}, parts

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from benchmarks import dedup_new
@@ -60,6 +62,18 @@ def test_what_the_keys_find_is_counted_and_what_they_miss_is_found_out(modality:
     assert seeing["units"] >= 3 and seeing["recall"] == 1.0
     # of a pair that nobody found both sides count, of a pair that was found the one that goes
     assert unseen["units"] >= seeing["units"] and unseen["recall"] == 0.0
+
+
+@pytest.mark.parametrize("modality", ["text", "video"])
+def test_a_join_that_goes_on_from_another_has_the_same_recall(modality: str, tmp_path: Path) -> None:
+    fingerprints, kept = _fingerprints(modality), dedup.KeptJoins(tmp_path, "")
+    fewer = fingerprints.filter(pc.less(fingerprints["digest"], "f"))
+
+    def counts(rows: pa.Table, joins: dedup.KeptJoins | None) -> dict[str, int]:
+        return dedup.recall_counts(dedup.near_pairs(rows, tiers_of(modality), settings=SETTINGS, kept=joins))
+
+    assert counts(fewer, kept) == counts(fewer, None)
+    assert counts(fingerprints, kept) == counts(fingerprints, None)
 
 
 def test_a_unit_of_a_lower_source_that_holds_a_better_one_is_no_miss() -> None:
