@@ -323,7 +323,7 @@ def near_pairs(
     for tier in tiers:
         digests, prints = prints_of_tier(tier, fingerprints)
         units, standing = (
-            Units(digests, digests_of(prints), _items(nodes, digests)),
+            Units(digests, partial(digests_of, prints), _items(nodes, digests)),
             _standing(digests, nodes, criteria),
         )
         found = tier_stars(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
