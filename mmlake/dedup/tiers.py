@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def near_pairs(
         prints = dict(zip(tier.methods, columns.values(), strict=True))
         rows = None if nodes is None or places is None else nodes.take(pa.array(places))
         with engine.used():
-            units = Units(digests, digests_of(prints), _items(rows))
+            units = Units(digests, partial(digests_of, prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))
             edges, compare = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
             if tier.nearest is not None and len(digests):
