@@ -32,9 +32,13 @@ class Scratch:
 
     def file(self) -> IO[bytes]:
         """A file without a name, empty, to be written and read."""
+        return tempfile.TemporaryFile(dir=self.made_folder())
+
+    def made_folder(self) -> Path | None:
+        """The folder, which is there now; None for the machine's own."""
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=self._folder)
+        return self._folder
 
     def zeros(self, num: int, dtype: DTypeLike) -> NDArray[Any]:
         """So many zeros, to be overwritten."""
