@@ -45,10 +45,10 @@ def numbered(keys: Ragged, scratch: Scratch) -> Numbered:
         all_shared.append(shared)
         holders.append(np.bincount(ids, minlength=len(shared)))
         total += lengths
-        part = scratch.column(np.int32), scratch.column(np.int32)
-        part[0].append(ids + num_shared)
-        part[1].append(lengths)
-        ranges.append(Ragged32(part[0].array(), part[1].array()))
+        row, sizes = (scratch.column(np.int32, one_of=2 * len(bounds) + 2) for _ in range(2))
+        row.append(ids + num_shared)
+        sizes.append(lengths)
+        ranges.append(Ragged32(row.array(), sizes.array()))
         num_shared += len(shared)
     offsets = cumulated(total, scratch)
     return Numbered(all_shared.array(), _side_by_side(ranges, offsets, scratch), offsets, holders.array())
@@ -69,10 +69,11 @@ def _bounds(values: NDArray[np.uint64], num_ranges: int) -> NDArray[np.uint64]:
     return np.unique(sample[:: max(1, len(sample) // num_ranges)][1:num_ranges])
 
 
-def _cut(keys: Ragged, bounds: NDArray[np.uint64], scratch: Scratch) -> list[tuple[Column, Column]]:
+def _cut(keys: Ragged, bounds: NDArray[np.uint64], scratch: Scratch) -> list[tuple[Column, ...]]:
     """(the keys of a range, unit after unit; how many of them each unit has), of each range."""
     num = len(bounds) + 1
-    found = [(scratch.column(np.uint64), scratch.column(np.int32)) for _ in range(num)]
+    kinds = np.uint64, np.int32
+    found = [tuple(scratch.column(kind, one_of=2 * num) for kind in kinds) for _ in range(num)]
     for low, high in blocks_of(keys.offsets[1:], _BLOCK):
         offsets = keys.offsets[low : high + 1]
         values = keys.values[offsets[0] : offsets[-1]]

@@ -19,7 +19,8 @@ class Postings:
         found = numbered(keys, current())
         self.shared, self._offsets = found.shared, found.offsets
         self._ids: np.ndarray = found.ids
-        self._starts = cumulated(np.minimum(found.holders, MOST_PER_KEY), current())
+        np.minimum(found.holders, MOST_PER_KEY, out=found.holders)
+        self._starts = cumulated(found.holders, current())
         self._slots = current().zeros(int(self._starts[-1]), np.int64)
         self._counts = current().zeros(len(found.shared), np.int16)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from mmlake.engine.relations import Relations
 from mmlake.engine.scratch import Column, Scratch, TextColumn, cumulated, current, used
 from mmlake.engine.settings import EngineSettings
 from mmlake.engine.sorting import num_before, sorted_rows
@@ -30,6 +31,14 @@ class Engine:
         memory_bytes = self.settings.memory_gib * 2**30
         self._most_sorted_bytes = memory_bytes / _SORTED_SHARE
         self.scratch = Scratch(self.settings.folder or folder, most_bytes=memory_bytes / _ARRAY_SHARE)
+
+    @property
+    def relations(self) -> Relations:
+        """Joins and group-bys over keys, within half of the memory."""
+        half = self.settings.memory_gib * 2**29
+        return Relations(
+            self.scratch, most_bytes=half, small_bytes=self._most_sorted_bytes, threads=self.settings.threads
+        )
 
     def used(self) -> AbstractContextManager[None]:
         """A context in which large arrays are made here."""

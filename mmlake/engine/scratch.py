@@ -32,9 +32,13 @@ class Scratch:
 
     def file(self) -> IO[bytes]:
         """A file without a name, empty, to be written and read."""
+        return tempfile.TemporaryFile(dir=self.made_folder())
+
+    def made_folder(self) -> Path | None:
+        """The folder, which is there now; None for the machine's own."""
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=self._folder)
+        return self._folder
 
     def zeros(self, num: int, dtype: DTypeLike) -> NDArray[Any]:
         """So many zeros, to be overwritten."""
@@ -45,16 +49,16 @@ class Scratch:
             file.truncate(size)
             return np.frombuffer(mapped(file), dtype)
 
-    def column(self, dtype: DTypeLike) -> Column:
-        """An array that grows."""
-        return Column(self, np.dtype(dtype))
+    def column(self, dtype: DTypeLike, *, one_of: int = 1) -> Column:
+        """An array that grows. one_of: how many grow at the same time and share the memory of one."""
+        return Column(self, np.dtype(dtype), self.most_bytes / one_of)
 
 
 class Column:
     """Values that come one part after the other."""
 
-    def __init__(self, scratch: Scratch, dtype: np.dtype[Any]) -> None:
-        self._scratch, self._dtype = scratch, dtype
+    def __init__(self, scratch: Scratch, dtype: np.dtype[Any], most_bytes: float) -> None:
+        self._scratch, self._dtype, self._most_bytes = scratch, dtype, most_bytes
         self._parts: list[NDArray[Any]] = []
         self._held = 0
         self._file: IO[bytes] | None = None
@@ -64,7 +68,7 @@ class Column:
         part = np.array(values, self._dtype)
         self._parts.append(part)
         self._held += part.nbytes
-        if self._held > self._scratch.most_bytes:
+        if self._held > self._most_bytes:
             self._write()
 
     def array(self) -> NDArray[Any]:

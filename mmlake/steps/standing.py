@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 from mmlake import contracts, preprocess, schemas, sources
 from mmlake.dedup import Criterion
 from mmlake.engine import Engine
-from mmlake.records import LEADING_ROLES
+from mmlake.records import ADMITTED, LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
 
@@ -24,12 +26,14 @@ def engine(job: Job) -> Engine:
 def compared(job: Job) -> pa.Array:
     """Every admitted unit that leads a sample, sorted. Captions and transcripts are no documents: one that many
     pictures have is no duplicate."""
-    tables = job.lake.tables
-    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    units = tables.concat("units", job.modality, columns=["digest", "role"])
-    leading = units.filter(pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string())))["digest"]
-    admitted = pa.array(sorted(set(contracts.admitted(verdicts))), pa.string())
-    return admitted.filter(pc.is_in(admitted, value_set=_one(leading)))
+    admitted = _digests_where(job, "verdicts", "status", ADMITTED)
+    return engine(job).relations.distinct(admitted, _digests_where(job, "units", "role", LEADING_ROLES))
+
+
+def _digests_where(job: Job, table: str, column: str, values: Sequence[str]) -> Iterator[pa.Table]:
+    """The digests of rows that have one of the values in the column, a shard at a time."""
+    for _, part in job.lake.tables.scan(table, job.modality, columns=["digest", column]):
+        yield part.filter(pc.is_in(part[column], value_set=pa.array(values, pa.string()))).select(["digest"])
 
 
 def nodes(job: Job) -> pa.Table:
@@ -47,9 +51,9 @@ def nodes(job: Job) -> pa.Table:
     columns = {
         "digest": digests,
         "parent_digest": parents,
-        "priority": occurrences["priority_min"].take(at),
+        "priority": occurrences["least"].take(at),
         "is_clean": pc.is_in(digests, value_set=clean),
-        "num_occurrences": occurrences["priority_count"].take(at).cast(pa.int32()),
+        "num_occurrences": occurrences["num"].take(at).cast(pa.int32()),
     }
     criteria = [one for one in job.row.survivors if not one.is_closeness]
     measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
@@ -66,15 +70,19 @@ def nodes(job: Job) -> pa.Table:
 
 
 def _occurrences(job: Job) -> pa.Table:
-    """digest of an item, priority_min, priority_count: over all of its sources."""
+    """digest of an item, least (the priority that counts), num: over all of its sources."""
     priorities = sources.priorities(job.lake.landing)
-    items = job.lake.tables.concat("items", job.modality, columns=["digest", "source"])
-    items = items.filter(pc.is_valid(items["digest"]))
-    known = pc.unique(items["source"])
-    of_source = pa.array([priorities.get(source, DEFAULT_PRIORITY) for source in known.to_pylist()], pa.int32())
-    priority = of_source.take(pc.index_in(items["source"], value_set=known))
-    table = pa.table({"digest": items["digest"], "priority": priority})
-    return table.group_by("digest").aggregate([("priority", "min"), ("priority", "count")])
+
+    def rows() -> Iterator[pa.Table]:
+        yield pa.table({"digest": pa.array([], pa.string()), "priority": pa.array([], pa.int32())})
+        for _, items in job.lake.tables.scan("items", job.modality, columns=["digest", "source"]):
+            items = items.filter(pc.is_valid(items["digest"]))
+            known = pc.unique(items["source"])
+            of_source = pa.array([priorities.get(one, DEFAULT_PRIORITY) for one in known.to_pylist()], pa.int32())
+            priority = of_source.take(pc.index_in(items["source"], value_set=known))
+            yield pa.table({"digest": items["digest"], "priority": priority})
+
+    return engine(job).relations.least_and_count(rows())
 
 
 def _measured(job: Job, names: list[str]) -> pa.Table:
