@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from mmlake import checked_json
+from mmlake.download.results import DownloadResult
 from mmlake.errors import BlobCorrupt, MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.progress import silent
 from mmlake.publish import pinned_probes, version_names
+from mmlake.records import digest_of
 from mmlake.tables import Slot
 from mmlake.upkeep import KINDS, checked_all, checked_and_repaired, collect, kind_of, named
 from mmlake.version_report import write_version_report
@@ -222,3 +224,36 @@ def test_what_cannot_be_made_again_stays_and_is_named(own) -> None:
     assert lake.tables.path(slot).read_bytes() == data
     with pytest.raises(MmlakeError):
         own.lake.tables.read(slot)
+
+
+def test_a_damaged_result_of_a_download_is_noticed_and_the_journal_begins_anew(own) -> None:
+    lake, path = own.lake, own.lake.root / "downloads.sqlite"
+    answers = [DownloadResult(url=f"http://a.example/{number}", digest="a" * 64) for number in range(3)]
+    lake.downloads.journal.record(answers, rules="r", policy="p", now_s=1.0)
+    lake.downloads.close()
+    assert wrong(own.lake, "downloads") == []
+    whole = path.read_bytes()
+    for harmed in (flipped(whole, random.Random(1)), whole[: len(whole) // 2], b"no database"):
+        path.write_bytes(harmed)
+        assert wrong(own.lake, "downloads") != []
+    assert repair(own.lake, "downloads") == wrong(own.lake, "downloads") == []
+
+
+def test_a_damaged_cut_is_noticed_and_goes(own) -> None:
+    cut = own.lake.cuts.directory / "ab" / f"{'ab' * 32}-0123456789abcdef.flac"
+    cut.parent.mkdir(parents=True)
+    said = cut.with_name(f"{cut.name}.json")
+    said.write_bytes(checked_json.dumps({"sha256": digest_of(b"sound"), "size_bytes": 5, "facts": {"rate_hz": 16_000}}))
+    cut.write_bytes(b"sound")
+    assert wrong(own.lake, "cuts") == []
+    said.write_bytes(said.read_bytes().replace(b"16000", b"16001"))
+    assert len(wrong(own.lake, "cuts")) == 1
+    assert repair(own.lake, "cuts") == []
+    assert not cut.exists()
+
+
+@pytest.mark.parametrize("keep", [0, 5000], ids=["zero length", "truncation"])
+def test_damage_to_dagsters_history_is_named_as_dagsters(own, keep) -> None:
+    path = max((own.lake.root / "dagster" / "history" / "runs").glob("*-*.db"))
+    path.write_bytes(path.read_bytes()[:keep])
+    assert ["it is Dagster's" in problem for problem in repair(own.lake, "history")] == [True]
