@@ -8,7 +8,6 @@ reports/   HTML                      dagster/   runs and events       landing.sq
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -22,6 +21,7 @@ from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.cuts import CutCache
 from mmlake.errors import RemoteUnavailable, SettingsError
+from mmlake.lake_memory import read_memory, write_memory
 from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
 from mmlake.locks import exclusive_lock, shared_lock
 from mmlake.parts import BUILT_IN, Parts, parts_of
@@ -31,7 +31,7 @@ from mmlake.retries import Retries
 from mmlake.settings import Settings
 from mmlake.sources import JournalledDownloads
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.store import Blobs, S3Store, open_store, write_atomically
+from mmlake.store import Blobs, S3Store, open_store
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
 from mmlake.workers import WorkerPool
@@ -296,12 +296,8 @@ class Lake:
         return self._given_limit is not None and self._memory().get("limit") != self.limit
 
     def _memory(self) -> dict[str, object]:
-        """What lake.json says; nothing where it is missing or cannot be read."""
-        try:
-            found = json.loads((self.root / "lake.json").read_bytes())
-        except (FileNotFoundError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        """What lake.json says; nothing where it is missing."""
+        return read_memory(self.root)
 
     def _refuse_newer(self) -> None:
         """Raises SettingsError where a later release made the lake, and this one would misread it. What lake.json says
@@ -337,10 +333,7 @@ class Lake:
             memory["store"] = self.store.location
         if asked:
             memory["asked"] = asked  # the address before its revision was pinned
-        line = json.dumps(memory, sort_keys=True).encode()
-        path = self.root / "lake.json"
-        if not path.exists() or path.read_bytes() != line:
-            write_atomically(path, line)
+        write_memory(self.root, memory)
 
     def _addresses(self) -> tuple[object, object]:
         """(where the landing zone is, what was asked for where that is another address), each by name where there are

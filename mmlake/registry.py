@@ -6,14 +6,15 @@ zone that saves opening files again, never the record of what was ingested: that
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from mmlake.errors import MmlakeError
+from mmlake import checked_json
+from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.sources import Shard
 
 _SCHEMA = (
@@ -21,6 +22,7 @@ _SCHEMA = (
     "TEXT NOT NULL)"
 )
 _REMEMBERED = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_PRESENT = "is_present"
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -88,22 +90,21 @@ class Registry:
 
     def record(self, shards: Iterable[Shard], *, gone: Iterable[str] = ()) -> None:
         """Remember these shards as present and those keys as gone, all or nothing."""
-        rows = [(shard.key, shard.revision, json.dumps(asdict(shard), sort_keys=True)) for shard in shards]
+        rows = [(shard.key, shard.revision, _text(asdict(shard), is_present=True)) for shard in shards]
         with self._open() as database:
             database.executemany(
                 "INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = "
                 "excluded.revision, present = 1, shard = excluded.shard",
                 rows,
             )
-            database.executemany("UPDATE shards SET present = 0 WHERE key = ?", [(key,) for key in gone])
+            for key in gone:
+                _change(database, key, is_present=False)
 
     def reopen(self, key: str) -> None:
         """Let the next scan of the landing zone open this shard whatever its revision: what it holds may be known
         wrongly."""
         with self._open() as database:
-            database.execute(
-                "UPDATE shards SET revision = '', shard = json_set(shard, '$.revision', '') WHERE key = ?", (key,)
-            )
+            _change(database, key, revision="")
 
     def connectors(self) -> str:
         """What `remember_connectors` was last given; empty where it never was."""
@@ -122,6 +123,33 @@ class Registry:
                 (signatures,),
             )
 
+    def problems(self) -> list[str]:
+        """A sentence for each row that is not what was written, or for the file where SQLite cannot read it."""
+        if not self.path.exists():
+            return []
+        if not self.path.stat().st_size:
+            return [f"{self.path} is empty"]
+        found = []
+        try:
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+                found += [
+                    f"{self.path}: SQLite says {said}" for (said,) in database.execute("PRAGMA integrity_check(1)")
+                ]
+                found = [] if found == [f"{self.path}: SQLite says ok"] else found
+                for key, revision, present, text in database.execute(
+                    "SELECT key, revision, present, shard FROM shards"
+                ):
+                    try:
+                        fields = checked_json.loads(text.encode())
+                        is_same = (fields["key"], fields["revision"]) == (key, revision) and present in (0, 1)
+                    except (ValueError, KeyError, AttributeError):
+                        is_same = False
+                    if not is_same or bool(present) != fields.get(_PRESENT, bool(present)):
+                        found.append(f"{self.path}: the row of shard {key!r} is not what was written")
+        except (sqlite3.Error, UnicodeDecodeError):
+            return [f"{self.path} cannot be read to its end"]
+        return found
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,6 +159,29 @@ class Registry:
             yield database
 
 
+def _text(fields: Mapping[str, Any], *, is_present: bool) -> str:
+    """What a row says of a shard, with its checksum: SQLite has none."""
+    return checked_json.dumps({**fields, _PRESENT: is_present}).decode()
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        return checked_json.loads(text.encode())
+    except ValueError as error:
+        raise TableCorrupt("a row of landing.sqlite is damaged; run `mmlake fsck --kind landing --repair`") from error
+
+
+def _change(database: sqlite3.Connection, key: str, *, is_present: bool | None = None, **changed: str) -> None:
+    for present, text in database.execute("SELECT present, shard FROM shards WHERE key = ?", (key,)).fetchall():
+        fields = {**_fields(text), **changed}
+        now = bool(present) if is_present is None else is_present
+        database.execute(
+            "UPDATE shards SET revision = ?, present = ?, shard = ? WHERE key = ?",
+            (fields["revision"], int(now), _text(fields, is_present=now), key),
+        )
+
+
 def _shard(text: str) -> Shard:
-    fields = json.loads(text)
+    fields = _fields(text)
+    fields.pop(_PRESENT, None)
     return Shard(**{**fields, "modalities": tuple(fields["modalities"])})

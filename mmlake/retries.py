@@ -7,10 +7,10 @@ count how often each row was tried: where a try fails as the one before did, the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mmlake import checked_json
 from mmlake.errors import TableCorrupt
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
@@ -28,14 +28,14 @@ class Retries:
     def request(self, slot: Slot, keys: Iterable[str]) -> None:
         """Ask for these rows of the table to be made again, in addition to earlier requests."""
         wanted = sorted({*keys, *self.pending(slot)})
-        write_atomically(self._path(slot), json.dumps({"slot": str(slot), "keys": wanted}, indent=0).encode())
+        write_atomically(self._path(slot), checked_json.dumps({"slot": str(slot), "keys": wanted}))
 
     def pending(self, slot: Slot) -> frozenset[str]:
         """The keys that are asked for; empty where there are none. Raises TableCorrupt where the request cannot be
         read."""
         path = self._path(slot)
         try:
-            return frozenset(str(key) for key in json.loads(path.read_bytes())["keys"])
+            return frozenset(str(key) for key in checked_json.loads(path.read_bytes())["keys"])
         except FileNotFoundError:
             return frozenset()
         except (ValueError, KeyError, TypeError) as error:
@@ -46,7 +46,11 @@ class Retries:
     def slots(self) -> Iterator[Slot]:
         """Every table that something is asked of, sorted by path."""
         for path in sorted(self.root.rglob("*.retry.json")):
-            yield Slot.parse(json.loads(path.read_bytes())["slot"])
+            try:
+                slot = Slot.parse(checked_json.loads(path.read_bytes())["slot"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise TableCorrupt(f"the request {path} is damaged; delete it and run `mmlake retry` again") from error
+            yield slot
 
     def fulfilled(self, slot: Slot, keys: Iterable[str], *, at: str) -> None:
         """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the
@@ -56,7 +60,7 @@ class Retries:
             known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
             write_atomically(
                 path,
-                json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}, indent=0).encode(),
+                checked_json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}),
             )
         self._path(slot).unlink(missing_ok=True)
 
@@ -64,7 +68,7 @@ class Retries:
         """(when the table was stamped, which of its rows it had tried again; None for all of them), the last ones in
         their order."""
         try:
-            saved = json.loads(self._path(slot, "retried").read_bytes())
+            saved = checked_json.loads(self._path(slot, "retried").read_bytes())
             return [
                 (str(one["at"]), None if one["keys"] is None else frozenset(map(str, one["keys"])))
                 for one in saved.get("tries", [saved])

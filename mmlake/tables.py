@@ -12,7 +12,6 @@ Corpus-level tables use the shard name `ALL`; tables over all modalities use the
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import time
@@ -25,9 +24,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mmlake import schemas
+from mmlake import checked_json, schemas
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import digest_of
 from mmlake.store import sync_directory, write_atomically
 from mmlake.table_schema import TableSchema
 
@@ -141,7 +140,7 @@ class Tables:
         read as a stamp."""
         path = _stamp_path(self.path(slot))
         try:
-            return Stamp(**json.loads(path.read_bytes()))
+            return Stamp(**checked_json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -157,7 +156,7 @@ class Tables:
     def mark(self, slot: Slot, stamp: Stamp) -> Stamp:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
         slot's place."""
-        write_atomically(_stamp_path(self.path(slot)), canonical_json(asdict(stamp)).encode())
+        write_atomically(_stamp_path(self.path(slot)), checked_json.dumps(asdict(stamp)))
         return stamp
 
     def read(self, slot: Slot, *, columns: list[str] | None = None) -> pa.Table:

@@ -21,6 +21,7 @@ from mmlake.publish import (
     ask_for,
     catalog_is_current,
     dead_letters_are_current,
+    drop_damaged_catalog,
     needs_version,
     samples_are_current,
     version_is_complete,
@@ -68,6 +69,7 @@ def run_lake(
     open_files.ensure(os.cpu_count() or 1)
     opened = lake.open(compute.executor)
     with opened.locked("run"):
+        drop_damaged_catalog(opened)
         asked = [wanted(opened, one) if isinstance(one, str) else one for one in recipes]
         ran = Ran(listing=refresh(opened))
         if not opened.registry.known() and not opened.tables.root.exists():

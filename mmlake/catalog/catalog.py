@@ -1,8 +1,8 @@
 """The catalog table: what is written, how it is read back whole, and how it is kept small.
 
-Every row carries `row_hash`, the SHA-256 of its own content: an upsert writes only rows whose hash changed, the hashes
-together are the data version, and `verify` recomputes them, because Lance does not notice flipped bits in its data
-files.
+Lance does not notice flipped bits: `TableFiles` has the checksums of its files, and no answer comes from a table whose
+files are not those that were written. Every row carries `row_hash`, the SHA-256 of its own content: an upsert writes
+only rows whose hash changed, and the hashes together are the data version.
 Two modalities may hold the same bytes (an empty file in both); the row with the better status, then the earlier
 modality, stays.
 """
@@ -10,8 +10,9 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,18 @@ import pyarrow.compute as pc
 from mmlake.catalog import columns as stored_columns
 from mmlake.catalog import search as searching
 from mmlake.catalog.columns import STORED
+from mmlake.catalog.files import NAME as FILES
+from mmlake.catalog.files import TableFiles
 from mmlake.catalog.hashes import row_hashes
+from mmlake.catalog.indexes import has_index, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
-from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError
+from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.locks import exclusive_lock
 from mmlake.records import STATUSES, is_digest
 
 _TABLE = "catalog"
+_REMEDY = "run `mmlake run`, which makes it again from the tables"
 _KEY_MARK = b"lance-schema:unenforced-primary-key:position"
 _BATCH_ROWS = 4_096
 _DELETE_BATCH = 500  # digests per IN list
@@ -43,6 +48,7 @@ class Catalog:
         """modalities: those of the lake; where one digest is of two, its row is of the first."""
         self.root, self._modalities = Path(root), tuple(modalities)
         self.settings = settings
+        self._files = TableFiles(self.root / f"{_TABLE}.lance", self.root / FILES)
 
     def upsert(self, rows: pa.Table) -> dict[str, int]:
         """Counts of rows inserted, updated and unchanged. New digests are appended, changed ones replaced whole; equal
@@ -65,8 +71,8 @@ class Catalog:
                 )
             if new.num_rows:
                 table.add(_as_stored(new, table.schema), on_bad_vectors="null")
-            if table.count_rows() and not _has_index(table, "text"):
-                _index_text(table)
+            if table.count_rows() and not has_index(table, "text"):
+                index_text(table)
         return {
             "inserted": new.num_rows,
             "updated": changed.num_rows,
@@ -178,10 +184,10 @@ class Catalog:
                 return
             for name in (name for name in table.schema.names if is_vector(name)):
                 if (
-                    not _has_index(table, name)
+                    not has_index(table, name)
                     and table.count_rows(f"{name} IS NOT NULL") >= self.settings.vector_index_rows
                 ):
-                    _index_vectors(table, name)
+                    index_vectors(table, name)
             table.optimize(cleanup_older_than=timedelta(seconds=self.settings.keep_versions_s))
 
     def verify_unique(self) -> None:
@@ -223,14 +229,66 @@ class Catalog:
                 hasher.update(f"{digest} {row_hash}\n".encode())
         return hasher.hexdigest()
 
-    def _writing(self) -> AbstractContextManager[None]:
-        return exclusive_lock(self.root / "writer.lock", what=f"the catalog {self.root}")
+    def is_sound(self) -> bool:
+        """Whether the table can be read: no file of it is missing or changed."""
+        try:
+            self._open()
+        except TableCorrupt:
+            return False
+        return True
+
+    def damage(self, *, anew: bool = False) -> list[str]:
+        """What is wrong with the table, a sentence each: its files, and its rows where the last writer did not end.
+        anew: hash also what this process has hashed before."""
+        try:
+            found = self._files.problems(anew=anew)
+            if not found and self._open() is not None and not self._files.is_settled:
+                self.verify_unique()
+                found = [f"the row of {digest} does not hash to what was written" for digest in self.verify()]
+        except ValueError:
+            return [f"{self.root / FILES} is not what was written"]
+        except (TableCorrupt, ContractBroken) as error:
+            return [str(error)]
+        except (RuntimeError, OSError):  # of Lance, which parses what a writer that died left
+            return [f"the table in {self.root} cannot be read to its end"]
+        return found
+
+    def settle(self) -> None:
+        """Write down the files of a sound table whose last writer did not end, or was of an earlier release."""
+        if not self._files.is_settled and self._open() is not None:
+            with self._writing():
+                pass
+
+    def drop(self) -> None:
+        """Remove the table and all that is known of it; the next write begins anew."""
+        with exclusive_lock(self.root / "writer.lock", what=f"the catalog {self.root}"):
+            shutil.rmtree(self.root / f"{_TABLE}.lance", ignore_errors=True)
+            (self.root / FILES).unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with exclusive_lock(self.root / "writer.lock", what=f"the catalog {self.root}"):
+            self._open()  # nothing is built upon a damaged table
+            self._files.begin()
+            yield
+            self._files.finish()
 
     def _open(self) -> Any:
-        """The newest version of the table, or None before the first write."""
+        """The newest version of the table, or None before the first write. Raises TableCorrupt where a file is not what
+        was written."""
+        try:
+            found = self._files.problems(up_to_bytes=self.settings.hashed_on_open_bytes)
+        except ValueError:
+            found = [f"{self.root / FILES} is not what was written"]
+        if found:
+            more = f" (and {len(found) - 1} files more)" if len(found) > 1 else ""
+            raise TableCorrupt(f"the catalog is damaged: {found[0]}{more}; {_REMEDY}")
         if not (self.root / f"{_TABLE}.lance").is_dir():
             return None
-        return self._connect().open_table(_TABLE)
+        try:
+            return self._connect().open_table(_TABLE)
+        except (RuntimeError, OSError, ValueError) as error:
+            raise TableCorrupt(f"the catalog in {self.root} cannot be opened; {_REMEDY}") from error
 
     def _open_to_write(self) -> Any:
         table = self._open()
@@ -321,23 +379,6 @@ def _as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _columns(table: Any, columns: list[str], where: str | None = None) -> pa.Table:
     query = table.search().select(columns)
     return (query.where(where) if where else query).limit(None).to_arrow()
-
-
-def _has_index(table: Any, column: str) -> bool:
-    return any(column in index.columns for index in table.list_indices())
-
-
-def _index_text(table: Any) -> None:
-    from lancedb.index import FTS
-
-    table.create_index("text", config=FTS())
-
-
-def _index_vectors(table: Any, column: str) -> None:
-    from lancedb.index import IvfSq
-
-    # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (measured)
-    table.create_index(column, config=IvfSq(distance_type="cosine"))
 
 
 def _among(digests: list[str]) -> str:

@@ -20,5 +20,9 @@ class CatalogSettings:
     fusion_depth: int = 50
     # ranks that each side of a hybrid search brings, at least; deeper ranks add under 1/110 to a fused score
 
+    hashed_on_open_bytes: int = 4 << 30
+    # of the table's files: up to here a process hashes them all before its first answer (about 3 s); of a larger table
+    # it compares sizes, and `mmlake fsck` hashes
+
 
 DEFAULTS = CatalogSettings()

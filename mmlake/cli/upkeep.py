@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -16,12 +17,16 @@ RepairOption = Annotated[
     bool,
     typer.Option(
         "--repair",
-        help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed "
-        "writers left a day ago.",
+        help="Make again what can be made again: blobs from the landing zone, files of versions from tables; tables "
+        "and catalog go, and the next run makes them. What cannot is named. What killed writers left a day ago goes.",
     ),
 ]
 _LEFTOVER_S = 86_400.0  # longer than any write takes
 
+KindOption = Annotated[
+    list[str] | None,
+    typer.Option("--kind", help="Only this kind of files, such as refs; may be given several times."),
+]
 CodeOption = Annotated[
     list[int] | None, typer.Option("--code", help="Only failures with this error code; may be given several times.")
 ]
@@ -36,57 +41,53 @@ TransientOption = Annotated[
 @app.command(rich_help_panel="Maintain")
 def fsck(
     repair: RepairOption = False,
+    kind: KindOption = None,
     sample: Annotated[
-        float, typer.Option(help="Fraction of the blobs to hash; each day takes others. 1 is all of them.")
+        float, typer.Option(help="Fraction of the blobs, tables, shards, ... to check; each day takes others.")
     ] = 1.0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Hash blobs and stage tables again. Exit code 5 where something is missing or changed and stays so.
+    """Check every file of the lake against its checksum. Exit code 5 where something is missing or changed and stays
+    so. The kinds of files stand in docs/upkeep.md.
 
-    Example: `mmlake fsck --lake ./lake`, `mmlake fsck --sample 0.05`, `mmlake fsck --repair`
+    Example: `mmlake fsck --lake ./lake`, `mmlake fsck --sample 0.05`, `mmlake fsck --kind refs --kind catalog --repair`
     """
-    from rich.progress import Progress, track
+    from rich.progress import Progress
 
-    from mmlake.publish.ledger import lake_slots
-    from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs, sampled
+    from mmlake.upkeep import checked_all, named, sampled
 
-    opened = open_lake(lake)
-    rebuilt = opened.store.rebuild_indexes() if repair else 0
+    opened, wanted, day = open_lake(lake), named(kind or ()), datetime.now(UTC).date().isoformat()
+    has_blobs = any(one.name == "blobs" for one in wanted)
+    rebuilt = opened.store.rebuild_indexes() if repair and has_blobs else 0
     broken = [
         f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`"
-        for path in opened.store.broken_packs()
+        for path in (opened.store.broken_packs() if has_blobs else ())
     ]
-    digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
-    slots = lake_slots(opened)
+    units = [(one, sampled(one.units(opened), sample, seed=day)) for one in wanted if one.units is not None]
     with Progress(**bars_of(as_json)) as progress:
-        task = progress.add_task("blobs", total=len(digests))
-        wrong = dict(sorted(check_blobs(opened, digests, advance=lambda count: progress.advance(task, count))))
-    repairs = list(repair_blobs(opened, wrong)) if repair else []
-    if repair:
+        tasks = {one.name: progress.add_task(one.name, total=len(names)) for one, names in units}
+        found = checked_all(
+            opened, units, repair=repair, advance_of=lambda one: partial(progress.advance, tasks[one.name])
+        )
+    if repair and has_blobs:
         opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
-    repaired = {one.digest for one in repairs if one.outcome == "repaired"}
-    advice = {one.digest: one.detail for one in repairs}
-    problems = broken + [
-        f"blob {digest} is {what}: {advice.get(digest) or _repair_advice(digest)}"
-        for digest, what in wrong.items()
-        if digest not in repaired
-    ]
-    problems += [
-        problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])
-    ]
+    problems = broken + [problem for one in found for problem in one.left]
+    repaired = [unit if one.kind == "blobs" else f"{one.kind} {unit}" for one in found for unit in one.repaired]
     data = {
-        "blobs": len(digests),
-        "tables": len(slots),
+        "blobs": sum(one.num_units for one in found if one.kind == "blobs"),
+        "tables": sum(one.num_units for one in found if one.kind == "tables"),
+        "kinds": {one.kind: one.to_dict() for one in found},
         "problems": problems,
-        "repaired": sorted(repaired),
+        "repaired": repaired,
         "rebuilt_indexes": rebuilt,
     }
+    counts = ", ".join(f"{one.num_units:,} {one.kind}" for one in found if one.num_units)
     done = (
         f"{len(repaired)} repaired, "
         f"{f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
     )
-    lines = [*problems, f"{number_of(len(digests), 'blob')} and {number_of(len(slots), 'table')} checked, {done}"]
+    lines = [*problems, *(remark for one in found for remark in one.remarks), f"checked {counts or 'nothing'}: {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
@@ -191,10 +192,6 @@ def failed(
             table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"
         ),
     )
-
-
-def _repair_advice(digest: str) -> str:
-    return f"run `mmlake fsck --repair` (`mmlake why {short(digest)}` names where it came from)"
 
 
 def _place(letter: dict[str, Any]) -> str:

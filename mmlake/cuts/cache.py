@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlake import checked_json
 from mmlake.cuts.runner import program_digest
 from mmlake.cuts.settings import OF_CLIPS, CutSettings
 from mmlake.cuts.sound import cut_recording, cut_sound
@@ -110,6 +110,10 @@ class CutCache:
                 path.unlink(missing_ok=True)
         return freed
 
+    def is_sound(self, path: Path) -> bool:
+        """Whether the file of a cut is what was written, and what was said of it too."""
+        return _known(path) is not None
+
     def _files(self) -> Iterator[Path]:
         return (path for path in sorted(self.directory.glob("??/*")) if path.name != "lock")
 
@@ -147,7 +151,7 @@ class CutCache:
 def _known(path: Path) -> Cut | None:
     """The cut, where it is there and sound."""
     try:
-        said = json.loads(_said(path).read_bytes())
+        said = checked_json.loads(_said(path).read_bytes())
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         if said["sha256"] == sha256:
@@ -165,7 +169,7 @@ def _commit(part: Path, path: Path, facts: dict[str, Any]) -> Cut:
     size_bytes = part.stat().st_size
     os.replace(part, path)
     sync_directory(path.parent)
-    write_atomically(_said(path), canonical_json({"sha256": sha256, "size_bytes": size_bytes, "facts": facts}).encode())
+    write_atomically(_said(path), checked_json.dumps({"sha256": sha256, "size_bytes": size_bytes, "facts": facts}))
     return Cut(path=path, sha256=sha256, size_bytes=size_bytes, facts=facts)
 
 

@@ -14,7 +14,6 @@ of its list are then out of date.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sqlite3
@@ -25,6 +24,7 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
+from mmlake import checked_json
 from mmlake.download.results import DownloadResult
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.formats.urls import redacted
@@ -100,12 +100,12 @@ class Journal:
         ).fetchone()
         if row is None or (row[0] not in valid_rules if row[2] is None else row[1] != policy):
             return None
-        return DownloadResult(**{**json.loads(row[3]), "url": url})
+        return _result(row[3], url)
 
     def last(self, url: str) -> DownloadResult | None:
         """The result of the last request for the address, whether it is still valid or not."""
         row = self._known.execute("SELECT answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
-        return None if row is None else DownloadResult(**{**json.loads(row[0]), "url": url})
+        return None if row is None else _result(row[0], url)
 
     def record(self, results: Iterable[DownloadResult], *, rules: str, policy: str, now_s: float) -> None:
         """Write the results down, all or none. rules: the digest of the crawl rules, which may forbid a response
@@ -177,6 +177,21 @@ class Journal:
         """How many results there are by code, None for those with bytes."""
         return dict(self._known.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
 
+    def problems(self) -> list[str]:
+        """A sentence for each result that is not what was written, or for the file where SQLite cannot read it."""
+        try:
+            said = [line for (line,) in self._known.execute("PRAGMA integrity_check(1)")]
+            found = [] if said == ["ok"] else [f"{self._path}: SQLite says {line}" for line in said]
+            for address, code, digest, answer in self._known.execute(
+                "SELECT address, code, digest, answer FROM downloads"
+            ):
+                result = _result(answer, "")
+                if result is None or (result.code, result.digest) != (code, digest):
+                    found.append(f"{self._path}: the result of the address with SHA-256 {address[:12]} is damaged")
+        except (sqlite3.Error, UnicodeDecodeError):
+            return [f"{self._path} cannot be read to its end"]
+        return found
+
     def close(self) -> None:
         for one in (self._connection, self._snapshot):
             if one is not None:
@@ -184,8 +199,17 @@ class Journal:
         self._connection = None
 
 
+def _result(text: str, url: str) -> DownloadResult | None:
+    """What `_text` wrote; None where it is damaged: the address is then requested again."""
+    try:
+        return DownloadResult(**{**checked_json.loads(text.encode()), "url": url})
+    except ValueError:
+        return None
+
+
 def _text(result: DownloadResult) -> str:
-    return json.dumps({**asdict(result), "url": "", "final_url": result.final_url and redacted(result.final_url)})
+    answer = {**asdict(result), "url": "", "final_url": result.final_url and redacted(result.final_url)}
+    return checked_json.dumps(answer).decode()
 
 
 def _key(url: str) -> str:

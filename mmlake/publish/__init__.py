@@ -6,7 +6,7 @@ plain pipeline walk VERSION_STEPS alike.
 
 from __future__ import annotations
 
-from mmlake.publish.catalog import catalog_is_current, update_catalog
+from mmlake.publish.catalog import catalog_is_current, drop_damaged_catalog, update_catalog
 from mmlake.publish.dead_letters import (
     dead_letters_are_current,
     read_dead_letters,
@@ -31,6 +31,7 @@ __all__ = [
     "branch_of",
     "catalog_is_current",
     "dead_letters_are_current",
+    "drop_damaged_catalog",
     "losses_of",
     "needs_version",
     "next_version",

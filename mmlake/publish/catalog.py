@@ -50,6 +50,8 @@ def catalog_inputs(lake: Lake, modality: str) -> dict[str, str]:
 
 def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
     """Whether the catalog holds what the stage tables hold now: of the modality, or of all of them."""
+    if not lake.catalog.is_sound():
+        return False
     types = lake.catalog.source_field_types()
     return all(
         (stamp := lake.tables.stamp(catalog_slot(one))) is not None
@@ -62,6 +64,8 @@ def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
 def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_id: str = "") -> dict[str, Stamp]:
     """Modality -> the stamp of its rows, one per distinct unit of its items; of all modalities where none is named, and
     of others whose rows were touched. Raises ContractBroken where a row is missing or too many."""
+    if drop_damaged_catalog(lake):
+        modalities = ()
     wanted = dict.fromkeys(modalities or lake.parts.modalities)
     own, units = _source_fields(lake), {modality: unit_digests(lake, modality) for modality in lake.parts.modalities}
     struct, left_out = catalog.FieldTypes.joined(own.values()).struct()
@@ -89,6 +93,24 @@ def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_
         )
     lake.tables.remove(FORMER)
     return stamps
+
+
+def drop_damaged_catalog(lake: Lake) -> bool:
+    """Whether the catalog was damaged, and so is there no more: the tables, from which it is made, are."""
+    damage = lake.catalog.damage()
+    if damage:
+        _LOG.warning("catalog: made again from the tables, since %s", damage[0])
+        forget_catalog(lake)
+    else:
+        lake.catalog.settle()
+    return bool(damage)
+
+
+def forget_catalog(lake: Lake) -> None:
+    """Remove the table and its stamps, these first: the next run makes it from the tables."""
+    for modality in lake.tables.modalities(NAME):
+        lake.tables.remove(catalog_slot(modality))
+    lake.catalog.drop()
 
 
 def _retyped(lake: Lake, updated: Collection[str]) -> list[str]:

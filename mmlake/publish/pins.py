@@ -70,7 +70,7 @@ class Pins:
         except FileNotFoundError as error:
             raise BlobMissing(f"{self._name(pack)} is absent from {self._root}; {_REMEDY}") from error
         try:
-            table = pq.read_table(pa.BufferReader(data), schema=_COLUMNS[pack.kind])
+            table = pq.read_table(pa.BufferReader(data), schema=_COLUMNS[pack.kind], page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError, KeyError):
             table = None
         if table is None or digest_of_values(table)[0] != pack.digest:
@@ -113,6 +113,14 @@ def verify_pins(lake: Lake, version: str) -> list[str]:
         what = "is absent" if pins is None else "is not what the version was published with"
         return [f"{path} {what}: the version is no longer pinned to its texts and facts; copy it back"]
     return [] if pins is None else _problems(pins)
+
+
+def has_readable_pins(lake: Lake, version: str) -> bool:
+    """Whether the file of the version's pins says which packs it is pinned to. version: its id."""
+    try:
+        return _read(lake, version) is not None
+    except BlobCorrupt:
+        return False
 
 
 def pins_digest(lake: Lake, version: str) -> str:

@@ -7,8 +7,8 @@ by hand are pinned before that with `mmlake probes --pin FILE`.
 from __future__ import annotations
 
 import io
-import json
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake import checked_json
 from mmlake.catalog import vector_column
 from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
-from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
+from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, TableCorrupt, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
 from mmlake.preprocess import spans_of
@@ -27,6 +28,7 @@ from mmlake.records import ADMITTED, digest_of
 from mmlake.spans import Sound
 from mmlake.store import write_atomically
 
+VECTORS = ".vectors"
 _SAMPLE_RATE_HZ = 16_000  # of the audio tracks that preprocessing makes
 _COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
 
@@ -34,9 +36,13 @@ _COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
 def pinned_probes(lake: Lake) -> ProbeSet | None:
     """The lake's frozen probe set, or None where none was pinned yet."""
     try:
-        digest = json.loads((lake.probes_dir / "pinned.json").read_bytes())["digest"]
+        digest = checked_json.loads((lake.probes_dir / "pinned.json").read_bytes())["digest"]
     except FileNotFoundError:
         return None
+    except (ValueError, KeyError) as error:
+        raise TableCorrupt(
+            f"{lake.probes_dir / 'pinned.json'} is not what was written; run `mmlake fsck --repair`, or pin a probe set"
+        ) from error
     return ProbeSet.read(lake.probes_dir, digest)
 
 
@@ -47,7 +53,7 @@ def pin_probes(lake: Lake, probes: ProbeSet) -> str:
     for probe in probes.probes:
         lake.parts.modality(probe.modality)
     digest = probes.write(lake.probes_dir)
-    write_atomically(lake.probes_dir / "pinned.json", json.dumps({"digest": digest}).encode())
+    write_atomically(lake.probes_dir / "pinned.json", checked_json.dumps({"digest": digest}))
     return digest
 
 
@@ -55,17 +61,22 @@ def ensure_probes(lake: Lake) -> ProbeSet:
     """The pinned set; where there is none, known-item probes are made from the catalog and pinned."""
     if (pinned := pinned_probes(lake)) is not None:
         return pinned
+    made = catalog_probes(lake)
+    pin_probes(lake, made)
+    return made
+
+
+def catalog_probes(lake: Lake) -> ProbeSet:
+    """The known-item probes of the catalog as it is now."""
     settings = lake.settings.evaluate
     rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made = build_probes(
+    return build_probes(
         rows,
         modalities=tuple(lake.parts.modalities),
         seed=settings.seed,
         per_modality=settings.probes_per_modality,
         query_words=settings.query_words,
     )
-    pin_probes(lake, made)
-    return made
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
@@ -77,10 +88,9 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
     """
     encoder = lake.encoder_of(modality)
     asked = [probe for probe in probes.probes if probe.modality == modality]
-    cache = lake.probes_dir / f"{probes.digest}.{modality}.{encoder}.{lake.settings.digest(('embed',))}.npz"
-    if cache.exists():
-        with np.load(cache, allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
+    cache = lake.probes_dir / f"{probes.digest}.{modality}.{encoder}.{lake.settings.digest(('embed',))}{VECTORS}"
+    if (kept := _kept_vectors(cache)) is not None:
+        return kept
     vectors, sounds = {}, unit_sounds(lake) if modality == "audio" else {}
     for probe in asked:
         try:
@@ -89,8 +99,26 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
             continue  # counted by the caller: probes asked against vectors had
     sink = io.BytesIO()
     np.savez(sink, **vectors)  # type: ignore[arg-type]
-    write_atomically(cache, sink.getvalue())
+    data = sink.getvalue()
+    write_atomically(cache, checked_json.dumps({"sha256": digest_of(data)}) + b"\n" + data)
     return vectors
+
+
+def _kept_vectors(path: Path) -> dict[str, np.ndarray] | None:
+    """The vectors by probe: a line of JSON with the SHA-256 of the rest, and that as numpy's `npz` has it; that alone
+    in files of earlier releases. None where there is no such file or it is damaged: they are encoded again."""
+    former = path.with_suffix(".npz")
+    try:
+        if path.exists() or not former.exists():
+            header, _, data = path.read_bytes().partition(b"\n")
+            if checked_json.loads(header)["sha256"] != digest_of(data):
+                return None
+        else:
+            data = former.read_bytes()
+        with np.load(io.BytesIO(data), allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+    except (FileNotFoundError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
 
 
 def corpus_vectors(lake: Lake, modality: str, digests: set[str]) -> tuple[list[str], np.ndarray]:

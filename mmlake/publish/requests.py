@@ -3,16 +3,15 @@ killed run goes on with the recipe that it began with, whatever became of its fi
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from mmlake.errors import SettingsError
+from mmlake import checked_json
+from mmlake.errors import SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.publish.catalog import catalog_is_current
 from mmlake.publish.selected import known_columns
 from mmlake.publish.version_names import branch_of
 from mmlake.recipes import Recipe, check_branch, find_recipe, recipes_of
-from mmlake.records import canonical_json
 from mmlake.store import write_atomically
 
 
@@ -45,9 +44,14 @@ def ask_for(lake: Lake, version: str, request: Request) -> None:
                 f"'{request.recipe.name}' on '{request.branch}'; publish under the next free name"
             )
         return
+    rewrite_request(lake, version, request)
+
+
+def rewrite_request(lake: Lake, version: str, request: Request) -> None:
+    """Write down what the version is to be, whatever was asked for before."""
     body = {"recipe": request.recipe.to_dict(), "branch": request.branch, "message": request.message}
     path = lake.root / "results" / version / "request.json"
-    write_atomically(path, canonical_json(body | {"text": request.recipe.text}).encode())
+    write_atomically(path, checked_json.dumps(body | {"text": request.recipe.text}))
 
 
 def request_of(lake: Lake, version: str) -> Request:
@@ -65,8 +69,11 @@ def request_of(lake: Lake, version: str) -> Request:
 
 
 def _written(lake: Lake, version: str) -> Request | None:
+    path = lake.root / "results" / version / "request.json"
     try:
-        body = json.loads((lake.root / "results" / version / "request.json").read_bytes())
+        body = checked_json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise TableCorrupt(f"{path} is not what was written; run `mmlake fsck --repair`") from error
     return Request(recipe=Recipe.from_dict(body["recipe"]), branch=body["branch"], message=body["message"])

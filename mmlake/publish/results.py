@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from mmlake.errors import MmlakeError
+from mmlake import checked_json
+from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.publish.version_names import slot_of
 from mmlake.records import canonical_json, digest_of
@@ -21,7 +21,7 @@ def result_path(lake: Lake, version: str, step: str, suffix: str = "json") -> Pa
 def write_result(lake: Lake, version: str, step: str, document: dict[str, Any]) -> str:
     """The SHA-256 of the document's canonical text, once it is durable."""
     data = canonical_json(document).encode()
-    write_atomically(result_path(lake, version, step), data)
+    write_atomically(result_path(lake, version, step), checked_json.dumps(document))
     return digest_of(data)
 
 
@@ -42,11 +42,14 @@ def made_from(lake: Lake, version: str) -> dict[str, str] | None:
 
 
 def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:
-    """The document. Raises MmlakeError where the step has not run."""
+    """The document. Raises MmlakeError where the step has not run, TableCorrupt where the file is damaged."""
     try:
-        document: dict[str, Any] = json.loads(result_path(lake, version, step).read_bytes())
+        return checked_json.loads(result_path(lake, version, step).read_bytes())
     except FileNotFoundError as error:
         raise MmlakeError(
             f"version {version} has no {step} yet in {lake.root}; materialize it, or run `mmlake run`"
         ) from error
-    return document
+    except ValueError as error:
+        raise TableCorrupt(
+            f"{result_path(lake, version, step)} is not what was written; run `mmlake fsck --repair`, then `mmlake run`"
+        ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from mmlake.publish.deliberate import cut_on_purpose
 from mmlake.publish.made_with import made_with
 from mmlake.publish.mixtures import mix_shards, mixture_counts
 from mmlake.publish.pins import pin, pins_digest
-from mmlake.publish.requests import ask_for, request_of
+from mmlake.publish.requests import Request, ask_for, request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
@@ -29,7 +29,7 @@ from mmlake.publish.version_names import branch_of, earlier_versions, version_na
 from mmlake.publish.version_shards import write_version_shards
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
-from mmlake.versions import utc_now
+from mmlake.versions import Manifest, utc_now
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
 _SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on
@@ -59,24 +59,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
         inputs = selected_from(lake)
         begun = _begin(lake, version, branch=asked.branch, recipe_digest=recipe.digest)
         ask_for(lake, version, asked)  # the steps that follow have the same recipe, whatever becomes of its file
-        selection = selected(lake, recipe, version)
-        samples = selection.samples
-        mixture_counts(selection.samples, recipe)  # a group that is not there is said before anything is published
-        built = lake.versions.build(
-            selection.samples,
-            excluded=selection.excluded,
-            recipe=recipe,
-            settings_digest=lake.settings.digest(_SETTINGS + recipe.sections),
-            encoders=_encoders(lake),
-            made_with=made_with(lake),
-            diversity=_diversity(lake, held_digests(selection.samples)),
-            parents=(begun["base"],) if begun["base"] else (),
-            name=version,
-            run=run_id,
-            message=asked.message,
-            created_at=begun["created_at"],
-            draft=True,
-        )
+        samples, built = build_version(lake, version, asked, begun, run_id=run_id)
         advance(built.num_samples)
     made = lake.versions.read(version)
     pin(lake, made.id, samples)
@@ -105,6 +88,31 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
         document=document,
         inputs=inputs,
     )
+
+
+def build_version(
+    lake: Lake, version: str, asked: Request, begun: Mapping[str, Any], *, run_id: str, is_new: bool = True
+) -> tuple[pa.Table, Manifest]:
+    """(samples, manifest) of what the request selects from the tables as they are now. begun: base and created_at, of
+    which the id depends. is_new: a draft that gets its name; else the files of a version alone, to put them back."""
+    selection = selected(lake, asked.recipe, version)
+    mixture_counts(selection.samples, asked.recipe)  # a group that is not there is said before anything is published
+    built = lake.versions.build(
+        selection.samples,
+        excluded=selection.excluded,
+        recipe=asked.recipe,
+        settings_digest=lake.settings.digest(_SETTINGS + asked.recipe.sections),
+        encoders=_encoders(lake),
+        made_with=made_with(lake),
+        diversity=_diversity(lake, held_digests(selection.samples)),
+        parents=(begun["base"],) if begun["base"] else (),
+        name=version if is_new else None,
+        run=run_id,
+        message=asked.message,
+        created_at=begun["created_at"],
+        draft=is_new,
+    )
+    return selection.samples, built
 
 
 def _begin(lake: Lake, version: str, *, branch: str, recipe_digest: str) -> dict[str, Any]:
@@ -210,6 +218,7 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
         "unanswerable": unanswered,
         "cut_on_purpose": cut,  # probe -> why all of its answers are out by choice; they are in no mean
         "summary": evaluate.summarize(_without(scores, cut)).to_pylist(),
+        "scores_sha256": digest_of(sink.getvalue()),  # of the table next to it
     }
     return Result(
         data_version=write_result(lake, version, "probe_scores", document),

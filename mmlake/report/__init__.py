@@ -6,6 +6,7 @@ media and vectors small.
 
 from __future__ import annotations
 
+from mmlake.report.checksum import is_as_written
 from mmlake.report.data import (
     ClusterCard,
     ClusterMember,
@@ -37,6 +38,7 @@ __all__ = [
     "RuleCount",
     "TierCount",
     "Written",
+    "is_as_written",
     "project",
     "thumbnail",
     "waveform_peaks",

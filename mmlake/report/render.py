@@ -19,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from mmlake.report import svg
+from mmlake.report.checksum import with_checksum
 from mmlake.report.data import (
     ClusterCard,
     DuplicateCluster,
@@ -59,7 +60,7 @@ def write_report(data: ReportData, path: Path | str, *, settings: ReportSettings
     while True:
         html, left_out = render_report(data, settings=settings, media_share=share)
         # a lone surrogate from a broken file name must not lose the report
-        encoded = html.encode("utf-8", errors="replace")
+        encoded = with_checksum(html.encode("utf-8", errors="replace"))
         if len(encoded) <= settings.max_bytes or share < 0.05:
             break
         share = share / 2 if share > 0.1 else 0.0

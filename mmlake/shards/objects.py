@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,8 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mmlake import checked_json
 from mmlake.errors import ShardCorrupt
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import digest_of
 from mmlake.shards.index import OURS, PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
 from mmlake.shards.plan import ShardPlan
 from mmlake.store import sync_directory, write_atomically
@@ -64,7 +64,7 @@ class ShardObjects:
         try:
             if shard.format == PARQUET:
                 data = self.facts(shard.digest).read_bytes()
-                facts = json.loads(data)
+                facts = checked_json.loads(data)
             else:
                 data = self.idx(shard.digest).read_bytes()
                 _, facts = read_idx(data)
@@ -99,7 +99,7 @@ class ShardObjects:
         os.replace(part, self.data(shard.digest, PARQUET))
         sync_directory(part.parent)
         facts = facts | {"plan": shard.digest}
-        write_atomically(self.facts(shard.digest), canonical_json(facts).encode())
+        write_atomically(self.facts(shard.digest), checked_json.dumps(facts))
         return _entry(shard, facts)
 
     def link(self, directory: Path, entry: ShardEntry) -> None:

@@ -6,11 +6,19 @@ from __future__ import annotations
 from mmlake.upkeep.failures import failed_rows, request_retries
 from mmlake.upkeep.garbage_collection import GRACE_S, Collected, collect
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs, sampled
+from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named
 from mmlake.upkeep.repair import repair_blobs
 from mmlake.upkeep.usage import Usage, usage
 
 __all__ = [
     "GRACE_S",
+    "KINDS",
+    "Checked",
+    "Kind",
+    "checked_all",
+    "checked_and_repaired",
+    "kind_of",
+    "named",
     "Collected",
     "Usage",
     "check_blobs",

@@ -7,11 +7,11 @@ that names them, so a run in flight is never overtaken: the pass is refused unti
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
+from mmlake import checked_json
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
@@ -114,7 +114,7 @@ def _condemned(lake: Lake) -> dict[Digest, float]:
     """Digest -> Unix time of the pass that condemned it."""
     path = lake.root / "condemned.json"
     try:
-        value = json.loads(path.read_bytes())
+        value = checked_json.loads(path.read_bytes())
         return {str(digest): float(since_s) for digest, since_s in value["condemned"].items()}
     except FileNotFoundError:
         return {}
@@ -127,5 +127,5 @@ def _condemned(lake: Lake) -> dict[Digest, float]:
 def _write(lake: Lake, condemned: dict[Digest, float]) -> None:
     write_atomically(
         lake.root / "condemned.json",
-        json.dumps({"format": _FORMAT, "condemned": dict(sorted(condemned.items()))}, indent=0).encode(),
+        checked_json.dumps({"format": _FORMAT, "condemned": dict(sorted(condemned.items()))}),
     )

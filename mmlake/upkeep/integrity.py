@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import contracts
 from mmlake.errors import MmlakeError, SettingsError, TableCorrupt
@@ -18,13 +19,15 @@ from mmlake.tables import ALL, Slot
 
 
 def named_blobs(lake: Lake) -> list[Digest]:
-    """Every digest that is in the store or that an item names, sorted: a lost blob is only known by its item."""
-    named = {
-        digest
-        for modality in lake.parts.modalities
-        for _, items in sound_tables(lake, "items", modality, columns=["digest"])
-        for digest in contracts.digests(items)
-    }
+    """Every digest that is in the store, or that an item or its tracks name (keyframes and sound tracks), sorted: a
+    lost blob is only known by its row."""
+    named: set[Digest] = set()
+    for modality in lake.parts.modalities:
+        for _, items in sound_tables(lake, "items", modality, columns=["digest"]):
+            named.update(contracts.digests(items))
+        for _, tracks in sound_tables(lake, "tracks", modality, columns=["audio_digest", "keyframes"]):
+            frames = pc.struct_field(pc.list_flatten(tracks["keyframes"]), "digest")
+            named.update(tracks["audio_digest"].drop_null().to_pylist(), frames.drop_null().to_pylist())
     return sorted(named | set(lake.store.digests()))
 
 
@@ -37,9 +40,9 @@ def sound_tables(lake: Lake, table: str, modality: str, *, columns: list[str]) -
             continue
 
 
-def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Digest]:
-    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, gives
-    others.
+def sampled(digests: Sequence[str], fraction: float, *, seed: str) -> list[str]:
+    """That fraction of the digests, or of other names, rounded up and the same for the same seed; another seed, such as
+    the day, gives others.
 
     fraction: in (0, 1]. Raises SettingsError.
     """

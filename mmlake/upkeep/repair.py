@@ -17,10 +17,10 @@ from mmlake.upkeep.integrity import sound_tables
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What became of one blob."""
+    """What became of one unit: a blob, a table, a version, a file."""
 
-    digest: Digest
-    outcome: str  # repaired, requested (its table makes it again at the next run) or lost
+    unit: str
+    outcome: str  # repaired, requested (made again at the next run), replaced (not as it was) or lost
     detail: str = ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mmlake import checked_json
 from mmlake.errors import ContractBroken
 from mmlake.store import sync_directory, write_atomically
 
@@ -17,7 +18,7 @@ class Drafts:
 
     def mark(self, id_: str) -> None:
         """Make the version a draft."""
-        write_atomically(self._path(id_), b"{}")
+        write_atomically(self._path(id_), checked_json.dumps({"version": id_}))
 
     def has(self, id_: str) -> bool:
         """Whether the version is a draft."""

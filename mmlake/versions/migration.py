@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from mmlake import checked_json
 from mmlake.errors import BlobCorrupt, BlobMissing
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import digest_of
 from mmlake.store import write_atomically
 from mmlake.versions.counts import Tally
 from mmlake.versions.manifest import Manifest, PinnedRecipe, Tree
@@ -63,9 +64,14 @@ def converted(
 def read_table(root: Path) -> dict[str, str]:
     """Old id -> new id of every version that was converted."""
     try:
-        return dict(json.loads((root / "migrated.json").read_bytes()))
+        return checked_json.loads((root / "migrated.json").read_bytes())
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise BlobCorrupt(
+            f"{root / 'migrated.json'} is not what was written; nobody knows which version became which: copy it back, "
+            "or delete it to give up the ids of the release before"
+        ) from error
 
 
 def rename_refs(root: Path, ids: dict[str, str]) -> list[str]:
@@ -91,13 +97,11 @@ def _rewrite(path: Path, ids: dict[str, str]) -> bool:
 
 def _renamed(line: bytes, ids: dict[str, str]) -> bytes:
     try:
-        body = json.loads(line)
+        body = checked_json.loads(line)
     except ValueError:
         return line  # an empty line, or the torn one of a writer that died
-    if not isinstance(body, dict):
-        return line
     names = {name: ids[body[name]] for name in ("id", "before", "after") if body.get(name) in ids}
-    return canonical_json(body | names).encode() if names else line
+    return checked_json.dumps(body | names) if names else line
 
 
 def _parents_first(old: dict[str, dict[str, Any]]) -> list[str]:

@@ -1,29 +1,34 @@
 """Branches and tags: small files that name a manifest, moved under a lock and recorded in an append-only log.
 
     refs/branches/<name>.json  {"id", "move"}     refs/tags/<name>.json  {"id"}     logs/<branch>.jsonl  one line per
-                               move
+                               move         logs/_made.jsonl  one line per ref,
+                                                    written once its file is there
 A move appends its log line first and then replaces the ref file. A line whose move number is above the ref's was never
 completed and is not shown; of two lines with one number the later counts. So the ref file alone decides, whenever the
-writer dies.
+writer dies. Files and lines carry their checksums: a ref that is damaged, or is gone while its log is there, is an
+error, and never another answer.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mmlake.errors import LakeLocked, RefExists, RefMissing, SettingsError
-from mmlake.records import canonical_json
+from mmlake import checked_json
+from mmlake.errors import BlobCorrupt, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.store import sync_directory, write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _LIKE_AN_ID = re.compile(r"[0-9a-f]{7,}")
 _MAX_NAME = 100
+_MADE = "_made"  # no name of a ref begins so
+RESTORED = "restored"  # the action of the line that a log was begun with anew, its moves before being lost
+_REMEDY = "run `mmlake fsck --kind refs --repair`"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +38,29 @@ class Move:
     move: int  # counted from 1
     before: str | None  # manifest id; None for the branch's creation
     after: str
-    action: str  # branch, advance or rollback
+    action: str  # branch, advance, rollback or restored
     at: str  # ISO 8601, UTC
+
+
+def _is_of(line: bytes, kind: str, names: Collection[str]) -> bool:
+    with suppress(ValueError, KeyError):
+        body = checked_json.loads(line)
+        return bool(body["kind"] == kind and body["name"] in names)
+    return False
+
+
+def _is_sound(line: bytes) -> bool:
+    try:
+        return set(checked_json.loads(line)) == {"kind", "name", "id", "at"}
+    except ValueError:
+        return False
+
+
+def _is_whole(moves: list[Move]) -> bool:
+    """Whether no move is missing between the first, which made or restored the branch, and the newest."""
+    numbers = [move.move for move in moves]
+    begins = bool(moves) and (numbers[-1] == 1 or moves[-1].action == RESTORED)
+    return begins and numbers == list(range(numbers[0], numbers[-1] - 1, -1))
 
 
 def utc_now() -> str:
@@ -66,8 +92,8 @@ class Refs:
 
     def all(self, kind: str) -> dict[str, str]:
         """Every ref of the kind and its manifest id, sorted by name."""
-        names = sorted(path.stem for path in (self.root / "refs" / kind).glob("*.json"))
-        return {name: str(value["id"]) for name in names if (value := self._read(kind, name)) is not None}
+        found = {name: self._read(kind, name) for name in self.names(kind)}
+        return {name: str(value["id"]) for name, value in found.items() if value is not None}
 
     def create(self, kind: str, name: str, to: str) -> None:
         """Make the ref. The same ref to the same manifest may be made again. Raises RefExists."""
@@ -81,9 +107,11 @@ class Refs:
                     remedy = "use advance or rollback to move it"
                 raise RefExists(f"'{name}' of the {kind} already names {found[:12]}; {remedy}")
         elif kind == "tags":
-            write_atomically(self._path(kind, name), canonical_json({"id": to}).encode())
+            write_atomically(self._path(kind, name), checked_json.dumps({"id": to}))
         else:
             self._move(name, Move(move=1, before=None, after=to, action="branch", at=self.clock()))
+        if name not in self.made(kind):
+            self._append(_MADE, {"kind": kind, "name": name, "id": to, "at": self.clock()})
 
     def move(self, name: str, to: str, *, action: str, expect: str | None) -> None:
         """Point the branch at another manifest. expect: the id that the caller believes it has. Raises RefMissing,
@@ -109,42 +137,123 @@ class Refs:
         value = self._read("branches", safe_name(name))
         if value is None:
             raise RefMissing(f"there is no branch '{name}'")
+        done = [move for move in self.logged(name) if move.move <= int(str(value["move"]))]
+        if not _is_whole(done) or done[0].move != value["move"] or done[0].after != value["id"]:
+            raise BlobCorrupt(
+                f"the log {self._log_path(name)} lacks moves of branch '{name}', or does not end where the branch is; "
+                f"{_REMEDY}"
+            )
+        return done
+
+    def logged(self, name: str) -> list[Move]:
+        """The moves that the log of the branch holds, completed or not, newest first."""
         moves: dict[int, Move] = {}
         for line in self._log_lines(name):
             try:
-                move = Move(**json.loads(line))
+                move = Move(**checked_json.loads(line))
             except (ValueError, TypeError):
                 continue  # the torn line of a writer that died; its move was never completed
             moves[move.move] = move
-        return [moves[number] for number in sorted(moves, reverse=True) if number <= int(str(value["move"]))]
+        return [moves[number] for number in sorted(moves, reverse=True)]
+
+    def made(self, kind: str) -> dict[str, str]:
+        """Ref of the kind -> the manifest id that it was made with, of every one since that is logged."""
+        found: dict[str, str] = {}
+        for line in self._log_lines(_MADE):
+            with suppress(ValueError, KeyError):  # the torn line of a writer that died
+                body = checked_json.loads(line)
+                if body["kind"] == kind:
+                    found[str(body["name"])] = str(body["id"])
+        return found
+
+    def unlogged(self) -> list[str]:
+        """A sentence for each ref that its log should have and has not. Files of earlier releases have no checksum, and
+        their making was not logged."""
+        path = self._log_path(_MADE)
+        lines = [line for line in self._log_lines(_MADE) if line.endswith(b"}")]  # others are torn
+        problems = [f"a line of {path} is damaged; {_REMEDY}" for line in lines if not _is_sound(line)]
+        for kind in ("branches", "tags"):
+            known = self.made(kind)
+            for file in sorted((self.root / "refs" / kind).glob("*.json")):
+                if file.stem not in known and checked_json.has_checksum(file.read_bytes()):
+                    problems.append(f"{path} does not say that '{file.stem}' of the {kind} was made; {_REMEDY}")
+        return problems
+
+    def relog(self) -> None:
+        """Write the log of what was made anew, from what it still says and the files that are there."""
+        lines = []
+        for kind in ("branches", "tags"):
+            held = {name: value for name in self.names(kind) if (value := self._sound(kind, name)) is not None}
+            made = self.made(kind)
+            for name in sorted(made | held):
+                body = {"kind": kind, "name": name, "id": made.get(name) or held[name], "at": self.clock()}
+                lines.append(b"\n" + checked_json.dumps(body))
+        write_atomically(self._log_path(_MADE), b"".join(lines))
+
+    def _sound(self, kind: str, name: str) -> str | None:
+        try:
+            return self.get(kind, name)
+        except BlobCorrupt:
+            return None
+
+    def forget(self, *, tags: Collection[str], branches: Collection[str]) -> None:
+        """Let these refs be as if never made."""
+        lines = self._log_lines(_MADE)
+        kept = [line for line in lines if not (_is_of(line, "tags", tags) or _is_of(line, "branches", branches))]
+        if kept != lines:
+            write_atomically(self._log_path(_MADE), b"\n".join(kept))
+
+    def names(self, kind: str) -> list[str]:
+        """Every ref of the kind, damaged or not, and every one that a log says there was; sorted."""
+        held = {path.stem for path in (self.root / "refs" / kind).glob("*.json")}
+        return sorted(held | set(self.made(kind)))
+
+    def restore(self, kind: str, name: str, id_: str, *, move: int = 0) -> None:
+        """Put the ref file back. move: the number of the branch's last move."""
+        body: dict[str, object] = {"id": id_} | ({"move": move} if kind == "branches" else {})
+        write_atomically(self._path(kind, name), checked_json.dumps(body))
+
+    def restart_log(self, name: str) -> None:
+        """Begin the log of the branch anew where it is: the moves before are lost."""
+        value = self._read("branches", safe_name(name))
+        assert value is not None  # the caller has read it
+        known = [move for move in self.logged(name) if move.move < int(str(value["move"]))]
+        last = Move(
+            move=int(str(value["move"])),
+            before=known[0].after if known else None,
+            after=str(value["id"]),
+            action=RESTORED,
+            at=self.clock(),
+        )
+        write_atomically(self._log_path(name), b"\n" + checked_json.dumps(asdict(last)))
 
     def _move(self, name: str, move: Move) -> None:
+        self._append(name, asdict(move))
+        write_atomically(self._path("branches", name), checked_json.dumps({"id": move.after, "move": move.move}))
+
+    def _append(self, name: str, line: dict[str, object]) -> None:
         path = self._log_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             # the newline comes first: it ends a torn line, should there be one
-            file.write(b"\n" + canonical_json(asdict(move)).encode())
+            file.write(b"\n" + checked_json.dumps(line))
             file.flush()
             os.fsync(file.fileno())
         sync_directory(path.parent)
-        write_atomically(self._path("branches", name), canonical_json({"id": move.after, "move": move.move}).encode())
 
     def _read(self, kind: str, name: str) -> dict[str, object] | None:
+        path = self._path(kind, name)
+        value: dict[str, object] = {}
         try:
-            value = json.loads(self._path(kind, name).read_bytes())
+            value = checked_json.loads(path.read_bytes())
         except FileNotFoundError:
+            if name in self.made(kind):
+                raise BlobCorrupt(f"the file of '{name}' ({path}) is gone; {_REMEDY}") from None
             return None
         except ValueError:
-            value = None
-        if (
-            not isinstance(value, dict)
-            or not isinstance(value.get("id"), str)
-            or not isinstance(value.get("move", 0), int)
-        ):
-            raise RefMissing(
-                f"the file of '{name}' ({self._path(kind, name)}) is damaged; restore its id from "
-                f"{self._log_path(name)}"
-            )
+            pass
+        if not isinstance(value.get("id"), str) or not isinstance(value.get("move", 0), int):
+            raise BlobCorrupt(f"the file of '{name}' ({path}) is damaged; {_REMEDY}")
         return value
 
     def _log_lines(self, name: str) -> list[bytes]:

@@ -8,7 +8,6 @@ names.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -18,10 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake import checked_json
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.recipes import Recipe
-from mmlake.records import canonical_json, digest_of, is_digest
+from mmlake.records import digest_of, is_digest
 from mmlake.store import sync_directory, write_atomically
 from mmlake.versions import migration
 from mmlake.versions.counts import Tally
@@ -185,7 +185,7 @@ class VersionStore:
                 _write_once(self._manifest_path(manifest.id), manifest.to_json())
                 ids[id_] = manifest.id
             if old:
-                write_atomically(self.root / "migrated.json", canonical_json(ids).encode())
+                write_atomically(self.root / "migrated.json", checked_json.dumps(ids))
             names = migration.rename_refs(self.root, ids) if ids else []
             for id_ in old.keys() & ids.keys():
                 self._put_aside(self._manifest_path(id_))
@@ -194,7 +194,7 @@ class VersionStore:
     def _old(self, id_: str, schema: str) -> dict[str, Any] | None:
         """What the file of a version of that older schema says; None for others and for a damaged one."""
         text = self._manifest_path(id_).read_bytes()
-        return json.loads(text) if Manifest.schema_of(text) == schema and digest_of(text) == id_ else None
+        return checked_json.loads(text) if Manifest.schema_of(text) == schema and digest_of(text) == id_ else None
 
     def _set_old_aside(self) -> list[str]:
         """The names of versions that cannot be read, refs first. Segments stay."""
@@ -206,7 +206,8 @@ class VersionStore:
             moved = [self.root / "refs" / "tags" / f"{name}.json" for name in tags]
             for name in branches:
                 moved += [self.root / "refs" / "branches" / f"{name}.json", self.root / "logs" / f"{name}.jsonl"]
-            for path in (*moved, *(self._manifest_path(id_) for id_ in sorted(old))):
+            self._refs.forget(tags=tags, branches=branches)
+            for path in (*moved, *map(self._manifest_path, sorted(old))):
                 self._put_aside(path)
         return sorted({*tags, *branches, *(old - set(tags.values()))})
 

@@ -252,7 +252,7 @@ def test_a_cut_off_upsert_converges_when_run_again(tmp_path, monkeypatch) -> Non
     table = simple("x", "y", vectors={"x": [1.0, 0.0]})
     (whole := Catalog(tmp_path / "whole")).upsert(table)
     steps = ("columns.grown", "catalog._with_old_vectors", "catalog._columns", "catalog._as_stored")
-    for step in (*steps, "catalog._index_text"):
+    for step in (*steps, "catalog.index_text"):
         catalog = Catalog(tmp_path / step)
         with monkeypatch.context() as patch:
             patch.setattr(f"mmlake.catalog.{step}", _dies)

@@ -13,6 +13,7 @@ import pytest
 from hub_server import NAME, TOKEN, Hub
 from site_server import serving_site
 
+from mmlake import checked_json
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
@@ -55,7 +56,7 @@ def keys(lake: Lake) -> list[str]:
 
 
 def memory(lake: Lake) -> dict[str, object]:
-    return json.loads((lake.root / "lake.json").read_text())
+    return checked_json.loads((lake.root / "lake.json").read_bytes())
 
 
 def test_places_and_pins_are_remembered_by_name(hub: Hub, places: dict[str, str], tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""Checksums of the files of the catalog's table, since Lance has none: of 60 flipped bits 20 gave silently other rows.
+
+    catalog/files.json    path below the table -> size and SHA-256 of every file, and whether a writer is at work
+
+A writer says first that it is at work. Once it is done, what is new is hashed, brought to the disk with its directories
+(Lance syncs no rename), and written down. Files of Lance never change under their name, so that a hash that was written
+down is never taken anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlake import checked_json
+from mmlake.store import sync_directory, write_atomically
+
+NAME = "files.json"
+_HINT = (
+    "_versions/latest_version_hint.json"  # the one file that Lance writes again under its name; whatever it says, the
+)
+# newest version is found (measured)
+# what this process has hashed: (path, inode, size, times) -> SHA-256; a search in a service hashes each file once
+_HASHED: dict[tuple[str, int, int, int, int], str] = {}
+_MAX_HASHED = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Record:
+    is_open: bool  # a writer is at work, or died
+    files: dict[str, tuple[int, str]]  # size, SHA-256
+
+
+class TableFiles:
+    """The files of one table, and what is written down of them."""
+
+    def __init__(self, table: Path, record: Path) -> None:
+        self._table, self._record = table, record
+
+    def begin(self) -> None:
+        """Write down that a writer is at work."""
+        known = self._read()
+        if not self._table.is_dir():
+            known = _Record(is_open=True, files={})
+        elif known is None:
+            return  # of an earlier release: nothing is known of its files until a writer has ended
+        self._write(_Record(is_open=True, files=known.files))
+
+    def finish(self) -> None:
+        """Bring what is new to the disk, and write down all files as they are."""
+        known = self._read()
+        before, files, touched = known.files if known is not None else {}, dict[str, tuple[int, str]](), set[Path]()
+        for name, path in self._walk():
+            if name in before and name != _HINT:
+                files[name] = before[name]
+                continue
+            with path.open("rb") as file:
+                files[name] = (os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
+                os.fsync(file.fileno())
+            touched.update([path.parent, *(above for above in path.parents if self._table in above.parents)])
+        for directory in sorted({*touched, self._table, self._table.parent}) if files else ():
+            sync_directory(directory)
+        self._write(_Record(is_open=False, files=files))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the last writer has ended, so that every file of the table is written down."""
+        known = self._read()
+        return known is not None and not known.is_open
+
+    def problems(self, *, up_to_bytes: int | None = None, anew: bool = False) -> list[str]:
+        """A sentence for each file that is not what was written. up_to_bytes: of larger tables only sizes are
+        compared; None hashes all. anew: hash what this process has hashed before, too, and name files that nobody
+        wrote down. Raises ValueError where the record is damaged."""
+        while True:
+            known = self._read()
+            found = [] if known is None else list(self._wrong(known, up_to_bytes=up_to_bytes, anew=anew))
+            if not found or self._read() == known:  # else a writer began or ended meanwhile
+                return found
+
+    def _wrong(self, known: _Record, *, up_to_bytes: int | None, anew: bool) -> Iterator[str]:
+        is_hashed = up_to_bytes is None or sum(size for size, _ in known.files.values()) <= up_to_bytes
+        for name, (size, sha256) in sorted(known.files.items()):
+            if name == _HINT and (known.is_open or not anew):
+                continue
+            path = self._table / name
+            try:
+                facts = path.stat()
+            except FileNotFoundError:
+                if not known.is_open:  # a writer that is at work may have pruned it
+                    yield f"{path} is missing"
+                continue
+            if facts.st_size != size:
+                yield f"{path} has {facts.st_size} bytes, expected {size}"
+            elif is_hashed and _sha256(path, facts, anew=anew) != sha256:
+                yield f"{path} does not hash to what was written"
+        if anew and not known.is_open:
+            yield from (f"{path} is no file of the table" for name, path in self._walk() if name not in known.files)
+
+    def _walk(self) -> Iterator[tuple[str, Path]]:
+        for path in sorted(self._table.rglob("*")):
+            if path.is_file():
+                yield path.relative_to(self._table).as_posix(), path
+
+    def _read(self) -> _Record | None:
+        """What is written down; None where nothing is. Raises ValueError."""
+        try:
+            body = checked_json.loads(self._record.read_bytes())
+            files = {name: (int(size), str(sha256)) for name, (size, sha256) in body["files"].items()}
+            return _Record(is_open=bool(body["is_open"]), files=files)
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("the record of the files is damaged") from error
+
+    def _write(self, record: _Record) -> None:
+        body = {"is_open": record.is_open, "files": {name: list(facts) for name, facts in record.files.items()}}
+        write_atomically(self._record, checked_json.dumps(body))
+
+
+def _sha256(path: Path, facts: os.stat_result, *, anew: bool) -> str:
+    key = (str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    if anew or key not in _HASHED:
+        if len(_HASHED) >= _MAX_HASHED:
+            _HASHED.clear()
+        with path.open("rb") as file:
+            _HASHED[key] = hashlib.file_digest(file, "sha256").hexdigest()
+    return _HASHED[key]

