@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED = 0
 export HF_HUB_OFFLINE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test ui lint types contracts unit chromium docs clean
+.PHONY: help demo test ui lint types contracts unit chromium docs audit vulnerabilities lock sbom licences clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,25 @@ chromium:
 
 docs: .venv/installed  ## rewrite the generated pages of docs/
 	$(BIN)/mmlake docs --out docs
+
+audit: .venv/installed  ## every installed file against its package's list, and the lists against constraints.sha256
+	$(BIN)/python deploy/supply.py check
+
+lock: .venv/installed  ## constraints.sha256 anew, of what is installed; after a change of constraints.txt
+	$(BIN)/python deploy/supply.py lock
+
+sbom: .venv/installed  ## sbom.json: what is installed, as CycloneDX, with licences
+	$(BIN)/python deploy/supply.py sbom sbom.json
+
+licences: .venv/installed  ## docs/licences.md anew
+	$(BIN)/python deploy/supply.py licences docs/licences.md
+
+# In an environment of its own: what it needs would move our pins. It asks a database on the network.
+vulnerabilities:  ## the pins against the database of known vulnerabilities (pip-audit; needs the network)
+	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit; } \
+	  || { echo "NOT CHECKED: pip-audit is not installed and cannot be fetched; run this where there is a network"; exit 3; }
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip \
+	  || { echo "pip-audit found the above, or could not reach its database: what it did not say is not checked"; exit 1; }
 
 clean:  ## remove the demo's lake; the environment stays
 	rm -rf $(DEMO)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-_UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+# control characters (C0, C1), what turns writing around (bidirectional marks, embeddings, isolates), line separators
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
@@ -41,6 +46,13 @@ def shown(text: str) -> str:
     """The text with what could move a terminal's cursor or turn its writing around spelled out; line breaks and tabs
     stay."""
     return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def json_shown(data: Any) -> str:
+    """The data as JSON for a program or a person: what `shown` spells out is escaped as JSON has it, so that it is read
+    back as it was."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def short(digest: str | None) -> str:

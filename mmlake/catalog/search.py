@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mmlake.catalog.condition import objection
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector, vector_column
 from mmlake.errors import SettingsError
 
@@ -49,7 +50,18 @@ def filterable(table: Any) -> list[str]:
 
 
 def run(table: Any, query: Query) -> pa.Table:
-    """The query's rows with a `score`, best first."""
+    """The query's rows with a `score`, best first. Raises SettingsError where the filter cannot be evaluated."""
+    try:
+        return _found(table, query)
+    except RuntimeError as error:
+        if query.where is None or "filter expression" not in str(error):
+            raise
+        raise SettingsError(
+            f"the filter {query.where[:200]!r} cannot be evaluated on the rows; correct its patterns and casts"
+        ) from None
+
+
+def _found(table: Any, query: Query) -> pa.Table:
     where = checked(table, query.where)
     if query.modality is not None:
         where = f"modality = '{query.modality}'" + (f" AND ({where})" if where else "")
@@ -73,8 +85,9 @@ def checked(table: Any, where: str | None) -> str | None:
         return None
     if not where.strip():
         raise SettingsError("the filter is empty; leave it out, or give a SQL condition such as modality = 'image'")
-    # in brackets too: the parser ignores what follows a semicolon, and an unbalanced bracket would escape the modality
-    # filter
+    if (reason := objection(where)) is not None:
+        raise SettingsError(f"the filter {where[:200]!r} {reason}; give one SQL condition over columns of the catalog")
+    # in brackets too: the parser ignores what follows the condition
     for spelling in (where, f"({where})"):
         try:
             table.search().where(spelling).limit(1).explain_plan()

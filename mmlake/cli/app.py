@@ -4,7 +4,6 @@ program."""
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sqlite3
@@ -17,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from mmlake.drawing import shown
+from mmlake.drawing import json_shown, shown
 from mmlake.errors import MmlakeError, SettingsError
 
 # the library with Arrow takes a second to load, which `--help` and a mistyped option need not wait for
@@ -150,7 +149,7 @@ def bars_of(as_json: bool) -> dict[str, Any]:
 def emit(data: Any, *, as_json: bool, draw: Callable[[Console], None]) -> None:
     """Print the data as JSON, or let `draw` show it."""
     if as_json:
-        typer.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+        typer.echo(json_shown(data))
     else:
         draw(console())
 

@@ -105,6 +105,11 @@ _SVG = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg\b[^>\[]*(?:\[.*?\]\s*)?>\s*)*<svg[\s/>]",
     re.IGNORECASE | re.DOTALL,
 )
+# protocol 0, which is ASCII: a dict, a list, a tuple, an object or a text, each put into the memo as soon as it begins
+_PICKLE = re.compile(
+    rb"\([dl]p\d\n|c[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\np\d\n|V[^\n]*\np\d\n\."
+    rb"|\((?:[VSIFL][^\n]*\n(?:p\d+\n)?|N|c[\w.]+\n[\w.]+\np\d+\n)+tp\d+\n"
+)
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
 _MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no meaningful name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
@@ -272,6 +277,8 @@ def _weak_magic(head: bytes) -> Kind | None:
         return _kind("audio/aac")
     if head.startswith((b"WEBVTT", b"\xef\xbb\xbfWEBVTT")):
         return _VTT
+    if first in b"(cV" and _PICKLE.match(head):
+        return Kind("application/x-python-pickle", None, "pkl")  # a program for whoever loads it, in printable letters
     if first in _BEFORE_MARKUP and _SVG.match(head.removeprefix(b"\xef\xbb\xbf")):
         return Kind("image/svg+xml", None, "svg")  # a program for a renderer, not a picture
     return None

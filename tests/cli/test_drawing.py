@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 import typer
 from rich.console import Console
 
 from mmlake.cli.app import bars_of, console, main
-from mmlake.drawing import key_values, shown, table
+from mmlake.drawing import json_shown, key_values, shown, table
 from mmlake.errors import MissingExtra
 
 
@@ -28,6 +29,17 @@ def test_brackets_in_data_are_no_markup(text: str) -> None:
 
 def test_control_characters_are_spelled_out() -> None:
     assert shown("a\x1b[2Jb\u202ec\r\ud800\té\u200d\n") == "a\\x1b[2Jb\\u202ec\\r\\ud800\té\u200d\n"
+
+
+@pytest.mark.parametrize("code", [0x1B, 0x7F, 0x85, 0x9B, 0x61C, 0x200E, 0x200F, 0x2028, 0x202E, 0x2066, 0x2069])
+def test_json_for_programs_moves_no_terminal_and_is_read_back_as_it_was(code: int) -> None:
+    """A C1 control begins a sequence of the terminal as ESC does; bidirectional characters show another name."""
+    text = f"a{chr(code)}b é\n"
+    written = json_shown({text: [text]})
+    assert chr(code) not in written
+    assert "é" in written
+    assert json.loads(written) == {text: [text]}
+    assert chr(code) not in shown(text)
 
 
 def test_a_long_title_stays_on_one_line() -> None:

@@ -1,0 +1,104 @@
+"""What the environment is made of is known: every pin has a hash, a licence and a place in the bill of materials."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import re
+import sys
+from importlib.metadata import PathDistribution
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _loaded() -> ModuleType:
+    found = importlib.util.spec_from_file_location("supply", ROOT / "deploy" / "supply.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+supply = _loaded()
+PINS = supply.pins((ROOT / "constraints.txt").read_text())
+HERE = supply.installed()
+
+
+def test_every_pin_has_a_hash_of_its_version() -> None:
+    locked = supply.locked((ROOT / "constraints.sha256").read_text())
+    assert {name: version for name, (version, _, _) in locked.items()} == {
+        name: version for name, version in PINS.items() if name not in supply.UNHASHED
+    }
+    assert set(supply.UNHASHED) <= set(PINS)
+
+
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11) or sys.platform != "linux", reason="the hashes are of this platform"
+)
+def test_what_is_installed_has_the_hash_of_its_pin() -> None:
+    locked = supply.locked((ROOT / "constraints.sha256").read_text())
+    for name in ("aiohttp", "av", "pyarrow", "dagster", "attrs"):
+        assert supply.files_hash(HERE[name]) == locked[name][1]
+
+
+def package(root: Path, files: dict[str, bytes]) -> PathDistribution:
+    """A package as pip leaves it."""
+    home = root / "thing-1.0.dist-info"
+    home.mkdir(parents=True)
+    (home / "METADATA").write_text("Metadata-Version: 2.4\nName: thing\nVersion: 1.0\nLicense-Expression: MIT\n")
+    (home / "INSTALLER").write_text("pip")
+    lines = ["thing-1.0.dist-info/INSTALLER,sha256=changes,3", "thing-1.0.dist-info/RECORD,,", "../../bin/x,sha256=a,1"]
+    for name, data in files.items():
+        (root / name).write_bytes(data)
+        sha256 = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={sha256},{len(data)}")
+    (home / "RECORD").write_text("\n".join(lines))
+    return PathDistribution(home)
+
+
+def test_a_changed_file_and_a_missing_one_are_found(tmp_path) -> None:
+    thing = package(tmp_path, {"a.py": b"1", "b.py": b"2"})
+    assert list(supply.changed_files("thing", thing)) == []
+    (tmp_path / "a.py").write_bytes(b"3")
+    (tmp_path / "b.py").unlink()
+    assert list(supply.changed_files("thing", thing)) == [
+        "thing: a.py is not as it was installed",
+        "thing: b.py is missing",
+    ]
+
+
+def test_a_list_that_was_changed_with_its_file_has_another_hash(tmp_path) -> None:
+    before = package(tmp_path / "before", {"a.py": b"1"})
+    after = package(tmp_path / "after", {"a.py": b"3"})
+    assert list(supply.changed_files("thing", after)) == []
+    assert supply.files_hash(before) != supply.files_hash(after)
+    assert supply.files_hash(before) == supply.files_hash(package(tmp_path / "again", {"a.py": b"1"}))
+
+
+def test_the_bill_of_materials_names_every_pin_with_its_licence() -> None:
+    bill = supply.sbom()
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", bill["serialNumber"])
+    refs = [component["bom-ref"] for component in bill["components"]]
+    assert len(set(refs)) == len(refs)
+    for name in PINS:
+        assert any(ref.startswith(f"pkg:pypi/{name}@") for ref in refs), name
+    assert all(component["licenses"] for component in bill["components"])
+    known = {*refs, bill["metadata"]["component"]["bom-ref"]}
+    assert {entry["ref"] for entry in bill["dependencies"]} == known
+    assert all(set(entry["dependsOn"]) <= known for entry in bill["dependencies"])
+    ours = bill["dependencies"][0]["dependsOn"]
+    assert {"pyarrow", "dagster", "lancedb"} <= {ref.removeprefix("pkg:pypi/").partition("@")[0] for ref in ours}
+    assert supply.sbom() == bill
+
+
+def test_the_page_of_licences_lists_every_pin() -> None:
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| (.+) \|$", (ROOT / "docs" / "licences.md").read_text(), re.MULTILINE)
+    listed = {name: version for name, version, _ in rows if name in PINS}
+    assert listed == PINS
