@@ -6,7 +6,7 @@ into another (mmlake/dedup/led.py, leaders.py): lists hold texts that have the k
 election asks its cluster alone. One thing does: a verdict may depend on how many texts of the corpus hold a shingle
 (mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and two kinds of parts are joined anew
 although nothing of them came or went: those with a shingle that as many texts as a template has came to hold, or no
-longer hold, and those with a pair that was judged by more than that (`Commonness.has_siblings`).
+longer hold, and those with a pair that was judged by more than that (`text_templates.Judged`) and is judged otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Parts:
     is_clean: Mask
     values: NDArray[np.float64]
     part_of: Positions  # the text that stands for the part of each
-    has_siblings: Mask
+    is_beyond: Mask  # has pairs that were judged by counts, and are not among the next
+    judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
+    are_templates: Mask  # what it was
     outcome: Outcome
     counted: tuple[int, int]  # bound and shift of `Commonness`
     common: NDArray[np.uint8]  # bits of its slots
@@ -79,7 +81,9 @@ def part_stars(
         is_clean=standing.is_clean,
         values=standing.values,
         part_of=np.arange(num),
-        has_siblings=np.zeros(num, np.bool_),
+        is_beyond=np.zeros(num, np.bool_),
+        judged=np.empty((0, 2), np.int64),
+        are_templates=np.empty(0, np.bool_),
         outcome=Outcome(none, none, none),
         counted=(int(commonness.below), int(commonness.shift)),
         common=commonness.common(),
@@ -90,7 +94,7 @@ def part_stars(
         is_new = np.ones(num, np.bool_)
         is_new[at[at >= 0]] = False
         touched = _touched(shingles, is_new, commonness, prior.common ^ now.common) if (at >= 0).any() else is_new
-        stays = _staying(prior, at, touched)
+        stays = _staying(prior, at, touched, commonness)
         if num - stays.sum() <= _MOST_ANEW * num:
             now = _taken_over(prior, now, at, stays)
             is_anew[at[stays]] = False
@@ -120,12 +124,15 @@ def _joined_anew(
     outcome = walk.outcome()
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
-    now.has_siblings[rows] = matcher.has_siblings
+    now.is_beyond[rows] = matcher.judged.is_beyond
+    left, right = (rows[side] for side in matcher.judged.pairs())
+    judged = np.concatenate((now.judged, np.stack((left, right), axis=1)))
+    are_templates = np.concatenate((now.are_templates, commonness.are_templates_each(left, right)))
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
-    return replace(now, outcome=Outcome(*found))
+    return replace(now, outcome=Outcome(*found), judged=judged, are_templates=are_templates)
 
 
 def _places(prior: Parts, now: Parts) -> Positions:
@@ -150,20 +157,32 @@ def _places(prior: Parts, now: Parts) -> Positions:
     return at
 
 
-def _staying(prior: Parts, at: Positions, touched: Mask) -> Mask:
+def _staying(prior: Parts, at: Positions, touched: Mask, commonness: Commonness) -> Mask:
     """Which texts of the earlier join are of parts that nothing touches."""
-    is_touched = (at < 0) | prior.has_siblings
+    is_touched = (at < 0) | prior.is_beyond
     is_touched[at >= 0] |= touched[at[at >= 0]]
-    parts = np.zeros(len(at), np.bool_)
+    stays = ~_parts_with(prior, is_touched)
+    known = stays[prior.judged[:, 0]]  # and so are their others
+    left, right = (at[side[known]] for side in prior.judged.T)
+    is_other = commonness.are_templates_each(left, right) != prior.are_templates[known]
+    is_touched[prior.judged[known][is_other]] = True
+    return ~_parts_with(prior, is_touched)
+
+
+def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
+    """All texts of the parts of these."""
+    parts = np.zeros(len(is_touched), np.bool_)
     parts[prior.part_of[is_touched]] = True
-    return ~parts[prior.part_of]
+    return parts[prior.part_of]
 
 
 def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask) -> Parts:
     """With the outcome of the texts that stay."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
-    return replace(now, outcome=Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept)))
+    outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
+    known = stays[prior.judged[:, 0]]
+    return replace(now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known])
 
 
 def _touched(shingles: Ragged, is_new: Mask, commonness: Commonness, crossed: NDArray[np.uint8]) -> Mask:

@@ -28,7 +28,7 @@ from mmlake.store import write_atomically
 _FORMAT = 2
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
-_PARTS = ("sums", *_STANDING, "part_of", "has_siblings", "common")
+_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "common")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 

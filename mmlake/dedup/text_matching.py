@@ -17,7 +17,7 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed, unpacked
-from mmlake.dedup.text_templates import Commonness, any_of
+from mmlake.dedup.text_templates import Commonness, Judged, any_of
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
@@ -52,12 +52,12 @@ class TextMatcher:
         self.keys = sampled(self._shingles)
         bounds = settings.text_jaccard, settings.text_revision_match
         self._texts = text_walk.texts_of(self._shingles, self._words, self._commonness, *bounds)
-        self._marks = text_walk.marks_for(self._texts, self._commonness.has_siblings)
+        self._marks = text_walk.marks_for(self._texts, self.judged)
 
     @property
-    def has_siblings(self) -> NDArray[np.bool_]:
-        """Of which texts a comparison so far depends on how many texts hold a shingle, beyond whether `COMMON` do."""
-        return self._commonness.has_siblings
+    def judged(self) -> Judged:
+        """Pairs compared so far of which the verdict depends on how many texts hold a shingle, beyond `COMMON`."""
+        return self._commonness.judged
 
     def compare(self, one: int, others: I64) -> Found:
         """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has."""

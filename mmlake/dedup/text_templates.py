@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels, text_kernels
+from mmlake.dedup import key_kernels, text_kernels, text_walk_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.text_verdicts import (
@@ -30,6 +30,8 @@ from mmlake.dedup.text_verdicts import (
 U64 = NDArray[np.uint64]
 
 _SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length, 45 to 91 of it: evidence within .07
+_JUDGED_PER_TEXT = 24  # pairs kept in mind
+_PAIR_WORK = 200  # of one pair, in the unit of `text_kernels`
 _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SHARED_KEYS = 1
@@ -63,6 +65,31 @@ class Siblings:
         return sizes
 
 
+class Judged:
+    """Pairs of texts of which half of what they share stands in `MIN_SIBLINGS` others: how often it does decides."""
+
+    def __init__(self, num: int) -> None:
+        """num: of texts."""
+        self.rows = np.empty((_JUDGED_PER_TEXT * num + _JUDGED_PER_TEXT, 2), np.int64)
+        self.size = np.zeros(1, np.int64)
+        self.is_beyond = np.zeros(num, np.bool_)  # texts with a pair for which there was no room
+
+    def add(self, one: int, others: Positions) -> None:
+        """Pairs of this text, as far as there is room."""
+        low = int(self.size[0])
+        fits = others[: len(self.rows) - low]
+        self.rows[low : low + len(fits), 0], self.rows[low : low + len(fits), 1] = one, fits
+        self.size[0] += len(fits)
+        self.is_beyond[others[len(fits) :]] = True
+        self.is_beyond[one] |= len(others) > len(fits)
+
+    def pairs(self) -> tuple[Positions, Positions]:
+        """Each pair once, the smaller position first."""
+        rows = np.sort(self.rows[: self.size[0]], axis=1)
+        codes = np.unique((rows[:, 0] << 32) | rows[:, 1])
+        return codes >> 32, codes & 0xFFFFFFFF
+
+
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
@@ -70,8 +97,7 @@ class Commonness:
         """rows: the shingles of each text, distinct. What is counted depends on their mean number in powers of two, so
         that a few more texts seldom change it."""
         self._rows, shingles = rows, rows.values
-        # texts that share wording with `MIN_SIBLINGS` others: a verdict on them depends on how often, too
-        self.has_siblings = np.zeros(len(rows), np.bool_)
+        self.judged = Judged(len(rows))
         mean = len(shingles) / max(1, len(rows))
         halvings = max(0, round(math.log2(max(1.0, mean / _SAMPLES_PER_TEXT))))
         self.below = np.uint64((2**64 - 1) >> halvings)
@@ -90,7 +116,7 @@ class Commonness:
     def of(self, rows: Ragged) -> Commonness:
         """The same counts, asked for by these of the texts."""
         one = copy.copy(self)
-        one._rows, one.has_siblings = rows, np.zeros(len(rows), np.bool_)
+        one._rows, one.judged = rows, Judged(len(rows))
         return one
 
     def common(self) -> NDArray[np.uint8]:
@@ -122,9 +148,7 @@ class Commonness:
         num_shared, num_alone = shared[:, -1], alone[:, :, -1]
         rows = np.arange(len(others))
         median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
-        are_siblings = others[median >= MIN_SIBLINGS]
-        self.has_siblings[are_siblings] = True
-        self.has_siblings[one] |= len(are_siblings) > 0
+        self.judged.add(one, others[median >= MIN_SIBLINGS])
         rare = np.maximum(1, median // 4) - 1
         specific, cold = shared[rows, rare], alone[rows, :, rare].min(axis=1)
         is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + cold)
@@ -132,6 +156,18 @@ class Commonness:
         most_kept = np.where(num_alone > 0, kept / np.maximum(1, num_alone), 1.0).max(axis=1)
         is_apart = most_kept < np.where(median < MANY_SIBLINGS, KEPT_FRACTION, KEPT_FRACTION_OF_MANY)
         found: NDArray[np.bool_] = (num_shared > 0) & (median >= MIN_SIBLINGS) & is_common & is_apart
+        return found
+
+    def are_templates_each(self, left: Positions, right: Positions) -> NDArray[np.bool_]:
+        """`are_templates` of each pair."""
+        found = np.zeros(len(left), np.bool_)
+        values, offsets = self._rows.values, self._rows.offsets
+        kernels = text_walk_kernels.kernels() if text_kernels.is_worthwhile(_PAIR_WORK * len(left)) else None
+        if kernels is not None:
+            kernels.judge(values, offsets, self.table, np.uint64(self.shift), self.below, left, right, found)
+            return found
+        for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+            found[at] = self.are_templates(one, np.array([other]))[0]
         return found
 
     def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:

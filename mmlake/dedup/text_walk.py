@@ -17,7 +17,7 @@ from mmlake.dedup.led import MOST_LEADERS, Edges, Led
 from mmlake.dedup.matching import INSIDE, NONE, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
-from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text_templates import Commonness, Judged
 from mmlake.dedup.text_walk_kernels import Kernels
 
 _FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
@@ -84,7 +84,9 @@ class Marks(NamedTuple):
     rest: Any
     other: Any  # the one that is compared now
     histograms: Any  # of the two, as `text_kernels` makes them
-    has_siblings: Any  # of `Commonness`, of all texts
+    judged: Any  # as `text_templates.Judged` has it, and the next two
+    num_judged: Any
+    is_beyond: Any
 
 
 class Scratch(NamedTuple):
@@ -127,7 +129,7 @@ def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: f
     )
 
 
-def marks_for(texts: Texts, has_siblings: NDArray[np.bool_]) -> Marks:
+def marks_for(texts: Texts, judged: Judged) -> Marks:
     """Room for the shingles of any one of the texts."""
     most = int(np.diff(texts.starts).max(initial=0))
     size = 1 << max(4, (3 * most).bit_length())
@@ -138,7 +140,9 @@ def marks_for(texts: Texts, has_siblings: NDArray[np.bool_]) -> Marks:
         rest=np.empty(most, np.uint64),
         other=np.empty(1, np.int64),
         histograms=np.empty((1, 3, 256), np.int64),
-        has_siblings=has_siblings,
+        judged=judged.rows,
+        num_judged=judged.size,
+        is_beyond=judged.is_beyond,
     )
 
 

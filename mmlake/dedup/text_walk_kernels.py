@@ -36,6 +36,7 @@ class Kernels(NamedTuple):
 
     compare: Callable[..., None]
     walk: Callable[..., int]
+    judge: Callable[..., None]
 
 
 @functools.lru_cache(maxsize=1)
@@ -58,6 +59,7 @@ def kernels() -> Kernels | None:
         _aligned,
         _siblings,
         _unpacked,
+        _note,
         _mark,
         _num_shared,
         _judged,
@@ -71,12 +73,12 @@ def kernels() -> Kernels | None:
         _join,
     )
     parts: dict[str, Any] = {}
-    # nobody calls them but the two kernels: without their wrappers compiling takes a quarter less
+    # nobody calls them but the kernels: without their wrappers compiling takes a quarter less
     bare: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     for function in inner:
         parts[function.__name__] = numba.njit(linked(function, parts), **bare)
-    compare, walk = (made(numba, None, linked(one, parts, stamp)) for one in (_compare, _walk))
-    return Kernels(compare=compare, walk=walk)
+    compare, walk, judge = (made(numba, None, linked(one, parts, stamp)) for one in (_compare, _walk, _judge))
+    return Kernels(compare=compare, walk=walk, judge=judge)
 
 
 def _compare(
@@ -118,7 +120,7 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     marks.other[0], marks.histograms[:] = other, 0
     _siblings(texts.shingles, starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
     if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
-        marks.has_siblings[one] = marks.has_siblings[other] = True
+        _note(one, other, marks)
     words, other_words = _unpacked(texts, one), _unpacked(texts, other)
     num, other_num = words.shape[0], other_words.shape[0]
     relation, method = of_sets(held, size, other_size, num, other_num, is_template(marks.histograms[0]))
@@ -132,6 +134,27 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     left = Alignment(out[0, 0], out[0, 1], out[0, 2], out[0, 3], out[0, 4], out[0, 5], out[0, 6])
     right = Alignment(out[1, 0], out[1, 1], out[1, 2], out[1, 3], out[1, 4], out[1, 5], out[1, 6])
     return of_words(left, right, num, other_num, texts.match)
+
+
+def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compiled
+    """As `text_templates.Judged.add`."""
+    row = marks.num_judged[0]
+    if row < marks.judged.shape[0]:
+        marks.judged[row, 0], marks.judged[row, 1] = one, other
+        marks.num_judged[0] += 1
+    else:
+        marks.is_beyond[one] = marks.is_beyond[other] = True
+
+
+def _judge(
+    values: Any, starts: Any, table: Any, shift: Any, below: Any, left: Any, right: Any, out: Any
+) -> None:  # pragma: no cover: compiled
+    """Fills whether what the texts of each pair share is a template's."""
+    other, histograms = np.empty(1, np.int64), np.empty((1, 3, 256), np.int64)
+    for at in range(left.shape[0]):
+        other[0], histograms[:] = right[at], 0
+        _siblings(values, starts, left[at], other, table, shift, below, histograms)
+        out[at] = is_template(histograms[0])
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled
