@@ -17,6 +17,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,18 +146,16 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
     def join(rows: Sequence[int], joins: KeptJoins | None) -> tuple[Any, float]:
         mine, digests = part(rows)
         started = time.process_time()
-        units = Units(pa.array(digests, pa.string()), digests_of(mine))
+        units = Units(pa.array(digests, pa.string()), partial(digests_of, mine))
         found = tier_stars(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
         return found, time.process_time() - started
 
     everything, most = range(len(prints)), np.flatnonzero(~chosen).tolist()
-    join(range(min(200, len(prints))), None)  # what is compiled or imported at first use
+    join(range(min(20_000, len(prints))), None)  # what is compiled or imported at first use
     whole, whole_s = join(everything, None)
     fewer, _ = join(most, None)
     row = {"modality": modality, "units": len(prints), "new": int(chosen.sum()), "gone": len(whole.left)}
     row |= {"whole_s": whole_s}
-    if not tier.is_pairwise:
-        return row
     with tempfile.TemporaryDirectory() as folder:
         joins = KeptJoins(Path(folder), "")
         first, row["kept_s"] = join(most, joins)

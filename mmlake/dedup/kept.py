@@ -8,6 +8,7 @@ gone through again, in survivor order (`Repair`). The second half runs as a whol
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,13 +28,18 @@ from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Units:
     """What units are compared; positions are rows of all arrays."""
 
     digests: pa.Array  # sorted
-    equal: NDArray[np.uint64]  # of shape (units, 2): of their prints
+    made_equal: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]]  # `equal`, or what makes it when it is asked for
     items: pa.Array | None = None  # digests of the items that they are spans of
+
+    @functools.cached_property
+    def equal(self) -> NDArray[np.uint64]:
+        """Of shape (units, 2): of their prints."""
+        return self.made_equal() if callable(self.made_equal) else self.made_equal
 
     def judged_by(self, matcher: Matcher) -> Matcher:
         """The matcher, which says less of two spans of one item."""

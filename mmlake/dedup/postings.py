@@ -84,13 +84,14 @@ class Postings:
     def replace(self, old: int, new: int) -> None:
         """List the new unit under its keys, in the place of the old one where both have the key."""
         ids = self._ids[self._offsets[new] : self._offsets[new + 1]]
-        for key in ids.tolist():
-            start, count = int(self._starts[key]), int(self._counts[key])
-            listed = self._slots[start : start + count]
-            if (listed == new).any():
-                continue
-            if (places := np.flatnonzero(listed == old)).size:
-                listed[places[0]] = new
-            elif start + count < self._starts[key + 1]:
-                self._slots[start + count] = new
-                self._counts[key] += 1
+        counts, starts = self._counts[ids].astype(np.int64), self._starts[ids]
+        key = np.repeat(np.arange(len(ids)), counts)
+        places = np.arange(len(key)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+        listed, has_new = self._slots[places], np.zeros(len(ids), np.bool_)
+        has_new[key[listed == new]] = True
+        is_old = (listed == old) & ~has_new[key]
+        self._slots[places[is_old]] = new
+        has_new[key[is_old]] = True
+        free = ~has_new & (counts < self._starts[ids + 1] - starts)
+        self._slots[(starts + counts)[free]] = new
+        self._counts[ids[free]] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def near_pairs(
         prints = dict(zip(tier.methods, columns.values(), strict=True))
         rows = None if nodes is None or places is None else nodes.take(pa.array(places))
         with engine.used():
-            units = Units(digests, digests_of(prints), _items(rows))
+            units = Units(digests, partial(digests_of, prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))
             edges, matcher = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
             if tier.nearest is not None and len(digests):
@@ -270,6 +271,12 @@ def tier_stars(
     advance: Advance = silent,
 ) -> Stars:
     """The edges that the tier finds between the units."""
+    if kept is not None and tier.by_parts is not None:
+        name = signed(tier.method, tier.plugin)
+        before = kept.read_parts(name)
+        found, parts = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
+        kept.write_parts(name, parts)
+        return found
     return joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)[0]
 
 
@@ -284,15 +291,13 @@ def joined_tier(
     advance: Advance = silent,
 ) -> tuple[Stars, Matcher]:
     """(the edges that the tier finds between the units, what compared them)."""
-    name = signed(tier.method, tier.plugin)
     if kept is not None and tier.by_parts is not None:
-        before = kept.read_parts(name)
-        found, parts = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
-        kept.write_parts(name, parts)
+        found = tier_stars(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
         return found, units.judged_by(tier.made_matcher(prints, settings))
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))
         return stars(matcher, standing, equal=units.equal, advance=advance), matcher
+    name = signed(tier.method, tier.plugin)
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
