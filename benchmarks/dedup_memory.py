@@ -1,0 +1,151 @@
+"""What each part of a near or exact join takes of memory, on generated prints of any number.
+
+    python benchmarks/dedup_memory.py texts 1000000            the near join of texts, from fingerprints to pairs
+    python benchmarks/dedup_memory.py columns 10000000         fingerprints to columns in the order of digests
+    python benchmarks/dedup_memory.py keys 10000000            the index of 32 keys of each unit
+    python benchmarks/dedup_memory.py hashes 10000000          pairs of 64-bit hashes at --radius
+    python benchmarks/dedup_memory.py exact 10000000           group-by, semi-join and anti-join of digests
+
+A tenth of the units are copies. Memory is anonymous memory (RssAnon, sampled), which the kernel cannot take back; what
+is mapped of files is printed next to it. Files are written under --folder. Peaks include generated input, a part of
+50,000 units at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mmlake import dedup
+from mmlake.dedup.joins import hamming_pairs
+from mmlake.dedup.postings import Postings
+from mmlake.dedup.print_columns import print_columns
+from mmlake.dedup.prints import Ragged
+from mmlake.engine import Engine, EngineSettings
+
+_PART = 50_000
+_KEYS = 32
+
+
+class Peak:
+    """The largest memory in MiB since it was last asked for."""
+
+    def __init__(self) -> None:
+        self._anonymous = self._of_files = 0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def taken(self) -> tuple[int, int]:
+        """(anonymous, mapped of files), and begins anew."""
+        found = self._anonymous // 1024, self._of_files // 1024
+        self._anonymous = self._of_files = 0
+        return found
+
+    def _watch(self) -> None:
+        while True:
+            lines = Path("/proc/self/status").read_text().splitlines()
+            sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Rss")}
+            self._anonymous = max(self._anonymous, sizes["RssAnon"])
+            self._of_files = max(self._of_files, sizes["RssFile"])
+            time.sleep(0.02)
+
+
+def _digests(low: int, high: int) -> pa.Array:
+    return pa.array([hashlib.sha256(str(at).encode()).hexdigest() for at in range(low, high)])
+
+
+def _copied(values: np.ndarray) -> np.ndarray:
+    """The last tenth equals the first."""
+    values[len(values) - len(values) // 10 :] = values[: len(values) // 10]
+    return values
+
+
+class Texts:
+    """Fingerprints of texts of that many words, in parts."""
+
+    def __init__(self, num: int, words: int) -> None:
+        self._num, self._words = num, words
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        rng = np.random.default_rng(1)
+        for low in range(0, self._num, _PART):
+            num = min(_PART, self._num - low)
+            shingles = _copied(np.sort(rng.integers(0, 2**64, (num, self._words - 4), dtype=np.uint64), axis=1))
+            words = _copied(rng.integers(1, 2**64, (num, self._words // 2), dtype=np.uint64))
+            for method, rows in (("shingles", shingles), ("words", words)):
+                offsets = pa.array((np.arange(num + 1) * rows.shape[1]).astype(np.int32))
+                lists = pa.ListArray.from_arrays(offsets, pa.array(rows.ravel()))
+                columns = {"digest": _digests(low, low + num), "method": [method] * num, "hashes": lists}
+                yield pa.table({**columns, "status": ["ok"] * num})
+
+
+def _keys(num: int, engine: Engine) -> Ragged:
+    rng, values = np.random.default_rng(1), engine.scratch.column(np.uint64)
+    for low in range(0, num, _PART):
+        rows = rng.integers(0, 2**63, (min(_PART, num - low), _KEYS), dtype=np.uint64)
+        values.append(_copied(np.sort(rows, axis=1)).ravel())
+    return Ragged(values.array(), np.arange(num + 1) * _KEYS)
+
+
+def _names(num: int, *, with_value: bool = False) -> Iterator[pa.Table]:
+    for low in range(0, num, _PART):
+        digests = _digests(low, min(num, low + _PART))
+        value = {"value": pa.array(np.arange(len(digests)), pa.int32())} if with_value else {}
+        yield pa.table({"digest": digests, **value})
+
+
+def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) -> dict[str, Callable[[], object]]:
+    """What is measured, by its name."""
+    if kind == "texts":
+        (tier,), settings = dedup.tiers_of("text"), dedup.DedupSettings()
+        return {"near join": lambda: dedup.near_pairs(Texts(num, words), (tier,), settings=settings, engine=engine)}
+    if kind == "columns":
+        return {"columns": lambda: print_columns(Texts(num, words), ("shingles", "words"), engine=engine)}
+    if kind == "keys":
+        keys = _keys(num, engine)
+        return {"index": lambda: Postings(keys).add_all(np.arange(num))}
+    if kind == "hashes":
+        hashes = np.random.default_rng(1).integers(0, 2**64, num, dtype=np.uint64)
+        hashes[-(num // 10) :] = hashes[: num // 10] ^ np.uint64(0b1011)
+        return {f"radius {radius}": lambda: hamming_pairs(hashes, radius=radius)}
+    asked = engine.relations
+    return {
+        "group-by": lambda: asked.least_and_count(_names(num, with_value=True)),
+        "semi-join": lambda: asked.distinct(_names(num), _names(num)),
+        "anti-join": lambda: asked.strangers(_names(num), _names(num)),
+    }
+
+
+def main() -> None:
+    """Print a Markdown row for each question."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=("texts", "columns", "keys", "hashes", "exact"))
+    parser.add_argument("num", type=int)
+    parser.add_argument("--memory-gib", type=float, default=2.0)
+    parser.add_argument("--folder", type=Path, default=Path("scratch"))
+    parser.add_argument("--words", type=int, default=80)
+    parser.add_argument("--radius", type=int, default=4)
+    given = parser.parse_args()
+    engine = Engine(given.folder, EngineSettings(memory_gib=given.memory_gib))
+    peak = Peak()
+    with engine.used():
+        for name, ask in _questions(given.kind, given.num, engine, words=given.words, radius=given.radius).items():
+            peak.taken()
+            begin_s = time.process_time()
+            ask()
+            used_s = time.process_time() - begin_s
+            anonymous, of_files = peak.taken()
+            print(f"| {name} | {given.num:,} | {used_s:.1f} | {anonymous:,} | {of_files:,} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
