@@ -64,8 +64,8 @@ def refuse_open(host: str, token: str) -> None:
     """Raises SettingsError for a token that can be guessed, and for an address that others reach without one."""
     if token and not is_token(token):
         raise SettingsError(
-            f"the token of the web server is too short or has other signs; expected at least {MIN_TOKEN} letters, digits, "
-            "- or _, such as `openssl rand -hex 24` makes"
+            f"the token of the web server is too short or has other signs; expected at least {MIN_TOKEN} letters, "
+            "digits, - or _, such as `openssl rand -hex 24` makes"
         )
     if not token and f"[{host}]" not in LOOPBACK and host not in LOOPBACK:
         raise SettingsError(
