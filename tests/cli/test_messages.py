@@ -1,4 +1,4 @@
-"""What a person is told when something outside of the data is wrong: one line, and nothing left behind."""
+"""What a person reads when something outside of the data is wrong: one line; and nothing is left behind."""
 
 from __future__ import annotations
 
