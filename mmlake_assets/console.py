@@ -242,11 +242,14 @@ def ui(
     from mmlake.lake import Lake
     from mmlake_assets.caller_watch import become
     from mmlake_assets.instance import EVENT_BATCHES, dagster_home
+    from mmlake_assets.show import make_root
 
     if (given := _given(landing)) is None:
         open_lake(lake)
     else:
         _ = Lake(lake, landing=given).landing  # raises here what every tick of a sensor would
+    _refuse_taken(port)
+    make_root(lake)
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)),
         "MMLAKE_LAKE": str(lake.absolute()),
@@ -259,7 +262,6 @@ def ui(
     }
     if settings:
         environment["MMLAKE_SETTINGS"] = str(settings.absolute())
-    _refuse_taken(port)
     address = f"http://127.0.0.1:{port}"
 
     def taken(note: str) -> str:

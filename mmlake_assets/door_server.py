@@ -45,17 +45,8 @@ def server_of(
     prefix: str = "",
 ) -> uvicorn.Server:
     """A web server that is not started yet. names: host names that it answers to besides those of this machine.
-    Raises SettingsError for an address that others reach without a token."""
-    if token and not is_token(token):
-        raise SettingsError(
-            f"the token of the web server is no {MIN_TOKEN} letters, digits, - and _ or more; `openssl rand -hex 24` "
-            "makes one"
-        )
-    if not token and f"[{host}]" not in LOOPBACK and host not in LOOPBACK:
-        raise SettingsError(
-            f"the web server would answer everybody who reaches {host}; set MMLAKE_UI_TOKEN (`openssl rand -hex 24` "
-            "makes one), or leave --host at 127.0.0.1"
-        )
+    Raises SettingsError as `refuse_open`."""
+    refuse_open(host, token)
     web = GuardedWebserver(context, names=(*LOOPBACK, *(name.lower() for name in names)), token=token, prefix=prefix)
     return uvicorn.Server(
         uvicorn.Config(
@@ -67,6 +58,20 @@ def server_of(
             server_header=False,
         )
     )
+
+
+def refuse_open(host: str, token: str) -> None:
+    """Raises SettingsError for a token that can be guessed, and for an address that others reach without one."""
+    if token and not is_token(token):
+        raise SettingsError(
+            f"the token of the web server is too short or has other signs; expected at least {MIN_TOKEN} letters, "
+            "digits, - or _, such as `openssl rand -hex 24` makes"
+        )
+    if not token and f"[{host}]" not in LOOPBACK and host not in LOOPBACK:
+        raise SettingsError(
+            f"the web server would answer everybody who reaches {host}; set MMLAKE_UI_TOKEN (`openssl rand -hex 24` "
+            "makes one), or leave --host at 127.0.0.1"
+        )
 
 
 def workspace_context(instance: dg.DagsterInstance, workspace: Path, *, read_only: bool) -> WorkspaceProcessContext:
@@ -96,6 +101,7 @@ def serve(
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse to launch, to cancel and to report.")] = False,
 ) -> None:
     """Serve the UI of the instance in DAGSTER_HOME to whoever may have it."""
+    refuse_open(host, token)
     with (
         dg.DagsterInstance.get() as instance,
         workspace_context(instance, workspace, read_only=read_only) as context,

@@ -1,21 +1,27 @@
 """A run as a person watches it: a bar per phase while it goes, one summary at the end."""
 
+import errno
 import logging
 import shlex
+import shutil
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from mmlake.cli.app import bars_of, messages, of_the_disk
 from mmlake.drawing import number_of
+from mmlake.errors import LakeLocked, SettingsError
 from mmlake.lake import Lake
+from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance
 from mmlake.publish import Request
 from mmlake.sample import Truth
@@ -120,7 +126,12 @@ def run_and_show(
     resource = LakeResource.at(str(lake_dir), landing, settings_file=settings_file, limit=limit, workers=workers)
     resource.open().pin_landing()
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
-    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
+    with (
+        without_stub(lake_dir),
+        _explained(dagster_home(lake_dir)),
+        open_instance(lake_dir) as instance,
+        watching(quiet) as phase,
+    ):
         executor = CudaExecutorResource(device=device)
         ran = run_lake(resource, executor, instance, recipes=recipes, phase=phase, before_versions=pin)
     lake = resource.open()
@@ -175,12 +186,44 @@ def publish_and_show(
 
 
 @contextmanager
+def without_stub(root: Path) -> Iterator[None]:
+    """Takes away again what a run has put into the directory that ends before there is a lake in it: an empty history
+    and a lock read like a lake that lost its data. Raises SettingsError where the directory cannot be made."""
+    is_new = not root.exists()
+    make_root(root)
+    before = set(root.iterdir())
+    try:
+        yield
+    except BaseException:
+        with suppress(LakeLocked), exclusive_lock(root / ".run.lock", what=f"lake {root}"):
+            if not ((root / "lake.json").exists() or (root / "tables").exists()):
+                for path in set(root.iterdir()) - before:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                if is_new:
+                    root.rmdir()
+        raise
+
+
+def make_root(root: Path) -> None:
+    """Make the directory of a lake. Raises SettingsError where nothing can be made under that name."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG):
+            raise  # of rights or a full disk, which has a message of its own
+        raise SettingsError(
+            f"lake {root} cannot be made: {error.strerror}; name another directory with --lake"
+        ) from error
+
+
+@contextmanager
 def _explained(home: Path) -> Iterator[None]:
     """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's database as what it is."""
     from sqlalchemy.exc import DBAPIError
 
     try:
-        yield
+        with redirect_stderr(cast("IO[str]", _WithoutEcho(sys.stderr))):
+            yield
     except KeyboardInterrupt:
         messages().print("stopped; the tables that are done stay, and the same command goes on from there")
         raise
@@ -189,6 +232,26 @@ def _explained(home: Path) -> Iterator[None]:
         if of_disk is not None:
             raise of_disk from error
         raise
+
+
+class _WithoutEcho:
+    """A stream without the SQL that Dagster writes to it when its database cannot be written, before it raises the same
+    error, which is then explained in one line."""
+
+    _ECHOES = ("Exception while writing logger call to event log: ", "Exception while storing event batch: ")
+    _OF_DISK = ("database or disk is full", "disk I/O error", "readonly database", "unable to open database file")
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream, self._is_echo = stream, False
+
+    def write(self, text: str) -> int:
+        """Pass the text on, unless it is an echo or the line that follows one."""
+        follows = self._is_echo and text.startswith("Falling back to storing")
+        self._is_echo = text.startswith(self._ECHOES) and any(words in text for words in self._OF_DISK)
+        return len(text) if self._is_echo or follows else self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager

@@ -91,6 +91,8 @@ _ENVIRONMENT = {
     errno.ENFILE,
     errno.ENOTDIR,
     errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ESTALE,
 }
 _DATABASE = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, messages, open_lake
 from mmlake.drawing import short, shown, table
 from mmlake.error_codes import CODES
 from mmlake.errors import SettingsError
@@ -74,7 +74,7 @@ def search(
     Films and recordings that were cut are found by their clips and segments, each with its place in the item.
     """
     opened = open_lake(lake, settings)
-    rows = _search(
+    rows, deaf = _search(
         opened,
         query.strip() or None if query else None,
         like,
@@ -85,6 +85,11 @@ def search(
         limit=limit,
     )
     emit(rows, as_json=as_json, draw=lambda out: out.print(_drawn(rows) if rows else "nothing found"))
+    if deaf and not rows:
+        messages().print(
+            f"the words were looked up in captions and transcripts alone: the encoder '{deaf}' of {modality} has no "
+            "text side; give --like FILE, or set embed.encoders to one that has, such as clip, and run again"
+        )
 
 
 @app.command(rich_help_panel=PANEL)
@@ -181,13 +186,14 @@ def _search(
     words_only: bool,
     encoder: str | None,
     limit: int,
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], str | None]:
+    """(rows, the encoder that knows no words, where words were asked for and it stands alone)."""
     from mmlake.embed import encode_file_query, encode_text_query
     from mmlake.formats.sniff import HEAD_BYTES, kind_of
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
-    vector, chosen = None, _known_encoder(opened, encoder)
+    vector, chosen, deaf = None, _known_encoder(opened, encoder), None
     how = {"executor": opened.executor, "settings": opened.settings.embed, "encoders": opened.parts.encoders}
     if like is not None:
         if not like.is_file():
@@ -214,11 +220,12 @@ def _search(
                     "FILE, or another encoder"
                 )
             # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
+            deaf = encoder if "text" not in opened.parts.encoders[encoder].modalities else None
             encoder = None
     found = opened.catalog.search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
     )
-    return list(found.to_pylist())
+    return list(found.to_pylist()), deaf
 
 
 def _drawn(rows: list[dict[str, Any]]) -> Any:

@@ -42,6 +42,7 @@ def test_the_file_has_no_top_level_name_which_compose_one_refuses(file):
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed")
 def test_docker_compose_reads_both_files_together():
     environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "MMLAKE_PG_PASSWORD": "x", "MMLAKE_LANDING_DIR": "/data"}
+    environment["MMLAKE_UI_TOKEN"] = "x"
     files = [part for file in FILES for part in ("-f", file)]
     done = subprocess.run(
         ["docker-compose", *files, "config", "-q"],
@@ -84,6 +85,29 @@ def test_a_service_that_trusts_its_clients_is_not_published(name):
     """The web server has no login and the code server runs code: only the proxy reaches the one, nobody outside the
     other."""
     assert not {"ports", "network_mode"} & SERVICES[name].keys()
+
+
+@pytest.mark.parametrize("name", ["webserver", "viewer"])
+def test_every_web_server_is_behind_the_door_and_has_a_token_of_its_own(name):
+    """Other containers reach them, and Dagster's own believes whoever does."""
+    command = SERVICES[name]["command"]
+    assert command[:3] == ["python", "-m", "mmlake_assets.door_server"]
+    assert command[command.index("--host") + 1] == "0.0.0.0"
+    tokens = [SERVICES[one]["environment"]["MMLAKE_UI_TOKEN"] for one in ("webserver", "viewer")]
+    assert len(set(tokens)) == 2
+    assert not any("dagster-webserver" in str(service.get("command")) for service in SERVICES.values())
+
+
+@pytest.mark.parametrize("name", ["webserver", "viewer"])
+def test_the_command_of_a_web_server_is_understood(name):
+    import typer
+
+    from mmlake_assets.door_server import serve
+
+    program = typer.Typer()
+    program.command()(serve)
+    given = typer.main.get_command(program).make_context(name, SERVICES[name]["command"][3:]).params
+    assert (given["read_only"], given["port"]) == (name == "viewer", 3000)
 
 
 def test_the_viewer_is_read_only_and_not_started_by_default():

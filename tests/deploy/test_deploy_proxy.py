@@ -30,6 +30,7 @@ ADMITTED = {
     "graphql of our page": ("POST", "/graphql", {**JSON, "Origin": OWN}),
     "graphql with a charset": ("POST", "/graphql", {"Content-Type": "application/json; charset=utf-8", "Origin": OWN}),
     "graphql of a program": ("POST", "/graphql", JSON),
+    "graphql as the pages of Dagster 1.13 send it": ("POST", "/graphql?op=RunsFeedRootQuery", {**JSON, "Origin": OWN}),
 }
 REFUSED = {
     "a GET mutation": ("GET", "/graphql" + MUTATION, {}, 405),
@@ -40,6 +41,7 @@ REFUSED = {
     "plain text": ("POST", "/graphql" + MUTATION, {"Content-Type": "text/plain"}, 405),
     "no type": ("POST", "/graphql" + MUTATION, {}, 405),
     "JSON with a query in the address": ("POST", "/graphql" + MUTATION, JSON, 405),
+    "JSON with a query behind a name": ("POST", "/graphql?op=x&query=mutation", JSON, 405),
     "JSON only in a parameter": ("POST", "/graphql", {"Content-Type": "text/plain; application/json"}, 405),
     "another site": ("POST", "/graphql", {**JSON, "Origin": "http://elsewhere.example"}, 403),
     "a site whose name begins like ours": ("POST", "/graphql", {**JSON, "Origin": OWN + ".elsewhere.example"}, 403),

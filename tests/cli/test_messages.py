@@ -1,0 +1,121 @@
+"""What a person reads when something outside of the data is wrong: one line; and nothing is left behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mmlake.cli.app import main
+from mmlake.errors import SettingsError
+from mmlake_assets import event_storage
+from mmlake_assets.console import app
+from tests import make
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def _failed(*words: object, error: type[BaseException] = SettingsError, match: str = "") -> None:
+    result = run(*words)
+    with pytest.raises(error, match=match):
+        raise result.exception
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    make.land(tmp_path / "landing", {"a.jsonl": make.jsonl([make.prose(1)])})
+    return tmp_path / "landing"
+
+
+@pytest.mark.parametrize("recipe", ["nope", "everything"])
+def test_a_run_that_fails_before_there_is_a_lake_leaves_none(tmp_path: Path, landing: Path, recipe: str) -> None:
+    """A history and a lock were left, which every later command took for something."""
+    (tmp_path / "empty").mkdir()
+    zone, why = (
+        (landing, "there is no recipe 'nope'") if recipe == "nope" else (tmp_path / "empty", "nothing to ingest")
+    )
+    _failed("run", "--lake", tmp_path / "new" / "lake", "--landing", zone, "--recipe", recipe, match=why)
+    assert not (tmp_path / "new" / "lake").exists()
+
+
+def test_such_a_run_leaves_what_was_there(tmp_path: Path, landing: Path) -> None:
+    make.land(tmp_path / "lake", {"recipes/mine.toml": b"name = 3\n", "notes.txt": b"mine"})
+    _failed("run", "--lake", tmp_path / "lake", "--landing", landing, "--recipe", "mine", match=r"recipes/mine\.toml")
+    left = sorted(path.relative_to(tmp_path / "lake").as_posix() for path in (tmp_path / "lake").rglob("*"))
+    assert left == ["notes.txt", "recipes", "recipes/mine.toml"]
+
+
+def test_a_run_that_fails_in_a_lake_leaves_the_lake(done, tmp_path: Path) -> None:
+    before = {path.name for path in Path(done.resource.root).iterdir()}
+    _failed("run", "--lake", done.resource.root, "--recipe", "nope", match="there is no recipe 'nope'")
+    assert {path.name for path in Path(done.resource.root).iterdir()} >= before
+
+
+@pytest.mark.parametrize("command", ["run", "ui"])
+def test_a_lake_that_cannot_be_made_is_named(tmp_path: Path, landing: Path, command: str) -> None:
+    """A link that leads nowhere ended in a traceback."""
+    (tmp_path / "link").symlink_to(tmp_path / "gone" / "lake")
+    more = ["--port", "3459"] if command == "ui" else []
+    match = "cannot be made: .*; name another directory"
+    _failed(command, "--lake", tmp_path / "link", "--landing", landing, *more, match=match)
+
+
+@pytest.mark.parametrize("command", ["run", "ui", "demo"])
+@pytest.mark.parametrize("name", ["file/lake", "n" * 300], ids=["below a file", "too long"])
+def test_a_lake_that_cannot_be_written_is_one_line(
+    tmp_path: Path,
+    landing: Path,
+    command: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    options = ["--dir"] if command == "demo" else ["--landing", str(landing), "--lake"]
+    monkeypatch.setattr(sys, "argv", ["mmlake", command, *options, str(tmp_path / name)])
+    with pytest.raises(SystemExit) as ended:
+        main(app)
+    assert ended.value.code == 1
+    line = capsys.readouterr().err
+    assert line.startswith("error: the disk or its rights: ")
+    assert line.count("\n") == 1
+
+
+def test_a_full_disk_under_the_history_is_one_line(
+    tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dagster wrote its SQL above it. The databases may not grow, for which SQLite has the words of a full disk."""
+    relax = event_storage._relax
+
+    def frozen(connection: Any, record: object) -> None:
+        relax(connection, record)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages}")
+
+    monkeypatch.setattr(event_storage, "_relax", frozen)
+    monkeypatch.setattr(sys, "argv", ["mmlake", "run", "--lake", f"{tmp_path}/lake", "--landing", str(landing)])
+    with pytest.raises(SystemExit) as ended:
+        main(app)
+    assert ended.value.code == 1
+    output = capsys.readouterr().err
+    assert "sqlite3" not in output
+    assert output.splitlines()[-1].startswith(
+        f"error: the disk or its rights: {tmp_path}/lake/dagster: No space left on device; repair that"
+    )
+
+
+def test_a_search_by_words_that_no_encoder_compares_says_so(done) -> None:
+    """It said "nothing found", as though there was none."""
+    result = run("search", "a drawing of nothing", "--modality", "image", "--lake", done.resource.root)
+    assert "nothing found" in result.output
+    assert "the words were looked up in captions and transcripts alone: the encoder 'colour-gradient' of image" in (
+        " ".join(result.output.split())
+    )
+    for words in (["--modality", "text"], ["--modality", "image", "--words-only"]):
+        result = run("search", "zxqvw", *words, "--where", "status = 'none'", "--lake", done.resource.root)
+        assert "encoder" not in result.output
