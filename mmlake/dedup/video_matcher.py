@@ -26,7 +26,7 @@ _INSIDE_FRACTION = 0.9  # of a film's frames that lie inside another one, for th
 _SHORT_S, _SHORT_MARGIN = 3.0, 0.1
 _MIN_COMMON_S = 2.0  # shorter parts that two films have in common are not worth a word
 _NUM_KEPT = 512  # films whose prints are held as arrays at once
-# beside the score, which varies by more among copies that show the same: it says how far movement agrees
+# next to the score, which varies by more among copies that show the same: it says how far movement agrees
 _DETAIL_WEIGHT = 10.0
 _NUM_DETAILS = 64  # films whose moments are: 80 kB each
 
