@@ -257,8 +257,13 @@ def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
 
 
 def _measured(digest: str, store: BlobStore) -> dict[str, float | None]:
+    import av
+
     with store.local(digest) as path:
-        return dict(video_fidelity(Subject({}, path=path)))
+        with av.open(str(path)) as container:
+            stream = container.streams.video[0]
+            track = {"width_px": float(stream.width), "duration_s": (container.duration or 0) / av.time_base}
+        return dict(video_fidelity(Subject({}, path=path))) | track
 
 
 def _peers(families: list[dict[str, str]], store: BlobStore) -> dict[str, dict[str, float]]:

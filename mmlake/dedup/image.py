@@ -71,11 +71,11 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
         "layout": np.append(perceptual.pack_bytes(layout), np.uint64(min(size_px))),
-        "detail": perceptual.pack_bytes(_pieces(plane)),
+        "detail": perceptual.pack_bytes(pieces(plane)),
     }
 
 
-def _pieces(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def pieces(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Four pieces of the picture one above the other, from the same places of each copy, whatever its size."""
     import cv2
 

@@ -19,30 +19,43 @@ import numpy as np
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual, video_hashes
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
-from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
+from mmlake.dedup.survivors import Criterion, close_within, length_of
+from mmlake.dedup.video_detail import THUMBNAIL_PX, Moments
+from mmlake.dedup.video_matcher import DETAIL_METHOD, KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Span
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
-# what makes one copy truer than another, in the order in which it counts (mmlake/quality/video_fidelity.py)
+# What makes one copy truer than another, in this order (mmlake/quality/video_fidelity.py). Copies lose tones, frame,
+# time and detail each in its own way, so the original is what is usual in all of them and closest to the others: that
+# decides before measures of a film alone, which noise, sharpening and richer tones mislead. Two copies have no others.
 FIDELITY = (
+    Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
+    Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
+    Criterion(name="light", column="luma_level", best="usual", tolerance=0.0, margin=5.0, says="usual light"),
+    Criterion(name="contrast", column="contrast_levels", best="usual", tolerance=0.08, says="usual contrast"),
+    Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
     Criterion(name="colour", column="colourfulness", margin=0.5, tolerance=0.0, says="colour over grey"),
+    Criterion(name="size", column="width_px", table="tracks", best="usual", tolerance=0.1, says="usual size"),
+    Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
+    close_within(2e-3),
+    Criterion(name="real resolution", column="detail_px", tolerance=0.5, says="more real resolution"),
+    Criterion(name="quantizer", column="quantizer_step", best="low", tolerance=0.2, says="quantized more finely"),
     Criterion(name="blocks", column="blockiness", best="low", margin=0.8, tolerance=0.0, says="fewer codec blocks"),
     Criterion(name="keyframe size", column="keyframe_bytes", tolerance=0.15, says="keyframes of clearly more bytes"),
     Criterion(name="detail", column="detail_px", tolerance=0.15, says="more detail that is really there"),
     Criterion(name="frames", column="num_shown_frames", tolerance=0.05, says="more frames, longest uncut"),
     Criterion(name="keyframe bytes", column="keyframe_bytes", tolerance=0.05, says="keyframes of more bytes"),
-    Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
-    CLOSENESS,
+    close_within(0.0),
     length_of("duration_s"),
 )
 _MAX_FRAMES = 40_000  # of a unit's grid: 83 minutes at an eighth of a second; what follows is not compared
 _CLOCK_S = 1e-4  # a border of a span is the time of a frame, rounded to microseconds
 _NUM_BEHIND = 8  # frames in a row behind a span's end that end it: one wild time stamp must not
 _SEEK_FROM_S, _SEEK_MARGIN_S = 60.0, 5.0  # what lies earlier costs less to decode than an index that is wrong
+_FULL_RANGE, _BLACK_LEVEL, _BROADCAST_LEVELS = 2, 16, 219  # AVCOL_RANGE_JPEG; levels of luma in the other range
 # 8-bit formats whose first plane is luma
 _LUMA_FIRST = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "nv12", "gray"})
 _SMALL_PX, _MIDDLE_SIDE = (
@@ -53,16 +66,17 @@ _SMALL_PX, _MIDDLE_SIDE = (
 
 def fingerprint(path: Path, *, settings: DedupSettings) -> dict[str, np.ndarray]:
     """Method -> hashes; "times_s" holds the sampling times. Raises UnreadableItem where no frame decodes."""
-    return _hashed(sampled_planes(path, step_s=settings.video_step_s)[0], settings=settings)
+    return _hashed(_sampled(path, step_s=settings.video_step_s), settings=settings)
 
 
 def span_fingerprints(path: Path, spans: Sequence[Span], *, settings: DedupSettings) -> Iterable[dict[str, np.ndarray]]:
     """The fingerprint of each span of the film, in order, as that of a film of its own; it is decoded once, from the
     first span to the last. Raises UnreadableItem at the turn of a span of which no frame decodes, and goes on."""
-    return map(partial(_hashed, settings=settings), span_planes(path, spans, step_s=settings.video_step_s))
+    return map(partial(_hashed, settings=settings), _span_grids(path, spans, step_s=settings.video_step_s))
 
 
-def _hashed(planes: np.ndarray, *, settings: DedupSettings) -> dict[str, np.ndarray]:
+def _hashed(grid: _Grid, *, settings: DedupSettings) -> dict[str, np.ndarray]:
+    planes = grid.planes()
     if not len(planes):
         raise UnreadableItem(3001, "num_decoded_frames=0 not in [1, inf)")
     found = video_hashes.hashed(planes)
@@ -72,6 +86,7 @@ def _hashed(planes: np.ndarray, *, settings: DedupSettings) -> dict[str, np.ndar
         WINDOWS_METHOD: windows[len(planes) :],
         LUMA_METHOD: perceptual.pack_bytes(found.luma_VN64),
         KEYS_METHOD: found.keys,
+        DETAIL_METHOD: grid.moments.packed(),
         "times_s": _times_s(len(planes), settings.video_step_s),
     }
 
@@ -83,20 +98,28 @@ def _times_s(num: int, step_s: float) -> np.ndarray:
 def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray]:
     """(64x64 luma planes, seconds from the first frame): the first frame shown at or after each point of the grid; a
     gap repeats the last."""
-    grid = _Grid(step_s)
-    with open_media(path) as container:
-        for frame in frames(container, picture_stream(container)):
-            if frame.time is not None:
-                grid.add(frame)
-    planes = grid.planes()
+    planes = _sampled(path, step_s=step_s).planes()
     if not len(planes):
         raise UnreadableItem(3001, "num_decoded_frames=0 not in [1, inf)")
     return planes, _times_s(len(planes), step_s)
 
 
+def _sampled(path: Path, *, step_s: float) -> _Grid:
+    grid = _Grid(step_s)
+    with open_media(path) as container:
+        for frame in frames(container, picture_stream(container)):
+            if frame.time is not None:
+                grid.add(frame)
+    return grid
+
+
 def span_planes(path: Path, spans: Sequence[Span], *, step_s: float) -> Iterator[np.ndarray]:
     """The planes of each span, in order, on a grid that begins with its own first frame; none where no frame of it
     decodes."""
+    return (grid.planes() for grid in _span_grids(path, spans, step_s=step_s))
+
+
+def _span_grids(path: Path, spans: Sequence[Span], *, step_s: float) -> Iterator[_Grid]:
     starts, at, num_behind = [start - _CLOCK_S for start, _ in spans], 0, 0
     grids: dict[int, _Grid] = {}
     for time_s, frame in _frames_from(path, spans[0][0]):
@@ -109,12 +132,12 @@ def span_planes(path: Path, spans: Sequence[Span], *, step_s: float) -> Iterator
             continue
         num_behind = 0
         for done in range(at, place if is_inside else place + 1):
-            yield grids.pop(done, _Grid(step_s)).planes()
+            yield grids.pop(done, _Grid(step_s))
             at = done + 1
         if at == len(spans):
             return
     for done in range(at, len(spans)):
-        yield grids.pop(done, _Grid(step_s)).planes()
+        yield grids.pop(done, _Grid(step_s))
 
 
 def _frames_from(path: Path, start_s: float) -> Iterator[tuple[float, VideoFrame]]:
@@ -144,11 +167,12 @@ def _frames_from(path: Path, start_s: float) -> Iterator[tuple[float, VideoFrame
 
 
 class _Grid:
-    """The planes of the frames that a time grid asks for; it begins with the first frame that comes."""
+    """The planes and moments of the frames that a time grid asks for; it begins with the first frame that comes."""
 
     def __init__(self, step_s: float) -> None:
         self._step_s, self._start_s = step_s, 0.0
         self._num, self._planes = 0, bytearray()
+        self.moments = Moments()
 
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame; it has a time."""
@@ -160,8 +184,11 @@ class _Grid:
         due = min(due, _MAX_FRAMES - self._num)
         if due > 0:
             last = self._planes[-(video_hashes.SIDE**2) :] if self._num else b""
+            plane = _plane(frame)
             self._planes += last * (due - 1)
-            self._planes += _plane(frame).tobytes()
+            self._planes += plane.tobytes()
+            if self.moments.wants(self._num, self._num + due):
+                self.moments.add(self._num, self._num + due, *_seen(frame, plane))
             self._num += due
 
     def planes(self) -> np.ndarray:
@@ -176,11 +203,26 @@ def _plane(frame: VideoFrame) -> np.ndarray:
     side = (video_hashes.SIDE, video_hashes.SIDE)
     if frame.format.name not in _LUMA_FIRST:
         return frame.reformat(*side, "gray", interpolation="AREA").to_ndarray()
-    plane = frame.planes[0]
-    luma: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)[
-        : plane.height, : plane.width
-    ]
+    luma = _luma(frame)
     if luma.size > _SMALL_PX:
         luma = cv2.resize(luma, (_MIDDLE_SIDE, _MIDDLE_SIDE), interpolation=cv2.INTER_LINEAR)
     small: np.ndarray = cv2.resize(luma, side, interpolation=cv2.INTER_AREA)
     return small
+
+
+def _luma(frame: VideoFrame) -> np.ndarray:
+    """All of it."""
+    if frame.format.name not in _LUMA_FIRST:
+        return frame.reformat(format="gray").to_ndarray()
+    plane = frame.planes[0]
+    luma: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    return luma[: plane.height, : plane.width]
+
+
+def _seen(frame: VideoFrame, plane_64: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(luma, thumbnail) of a moment; the same tones whether the file keeps all levels or those of broadcasts."""
+    small = plane_64.reshape(THUMBNAIL_PX, video_hashes.SIDE // THUMBNAIL_PX, THUMBNAIL_PX, -1).mean(axis=(1, 3))
+    is_full = frame.format.name.startswith("yuvj") or frame.color_range == _FULL_RANGE or frame.format.name == "gray"
+    if is_full and frame.format.name in _LUMA_FIRST:
+        small = _BLACK_LEVEL + small * _BROADCAST_LEVELS / 255
+    return _luma(frame), np.rint(small).astype(np.uint8)

@@ -13,17 +13,22 @@ from mmlake.dedup.perceptual import unpack_bytes
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_alignment import Part, common_part
+from mmlake.dedup.video_detail import Detail, detail_of, shared_detail
 from mmlake.dedup.video_hashes import WINDOWS
 from mmlake.dedup.video_votes import Film
 
 METHOD, MIRRORED = "frame-phash", "frame-phash-mirrored"
 WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD = "frame-windows", "frame-luma", "frame-keys"
-METHODS = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD)
+DETAIL_METHOD = "frame-detail"
+METHODS = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD, DETAIL_METHOD)
 _INSIDE_FRACTION = 0.9  # of a film's frames that lie inside another one, for the film to be a part of it
 # two clips of one signer of 2 s reach .78 where window, speed and shift are all free
 _SHORT_S, _SHORT_MARGIN = 3.0, 0.1
 _MIN_COMMON_S = 2.0  # shorter parts that two films have in common are not worth a word
 _NUM_KEPT = 512  # films whose prints are held as arrays at once
+# next to the score, which varies by more among copies that show the same: it says how far movement agrees
+_DETAIL_WEIGHT = 10.0
+_NUM_DETAILS = 64  # films whose moments are: 80 kB each
 
 
 class FilmMatcher:
@@ -36,6 +41,7 @@ class FilmMatcher:
         self._prints, self._settings = prints, settings
         self.keys: Ragged = prints[KEYS_METHOD]
         self._film = lru_cache(maxsize=_NUM_KEPT)(self._made)
+        self._detail = lru_cache(maxsize=_NUM_DETAILS)(self._made_detail)
 
     def compare(self, one: int, others: Positions) -> Found:
         """What the film is to each of the others."""
@@ -43,15 +49,15 @@ class FilmMatcher:
         relation, score, method = zip(*[row[:3] for row in found], strict=True) if found else ((), (), ())
         return Found(
             np.array(relation, np.int8), np.array(score, np.float64), np.array(method, np.int8),
-            np.array([row[3] for row in found], np.float32).reshape(-1, 4),
+            np.array([row[3] for row in found], np.float32).reshape(-1, 4), np.array([row[4] for row in found], float),
         )  # fmt: skip
 
-    def _compared(self, one: int, other: int) -> tuple[int, float, int, tuple[float, ...]]:
+    def _compared(self, one: int, other: int) -> tuple[int, float, int, tuple[float, ...], float]:
         swapped = self._rank(other) < self._rank(one)
         a, b = (other, one) if swapped else (one, other)
         part = common_part(self._film(a), self._film(b), settings=self._settings)
         if part is None:
-            return NONE, 0.0, 0, (np.nan,) * 4
+            return NONE, 0.0, 0, (np.nan,) * 4, 0.0
         relation, spans_s = self._relation(part), self._spans_s(part)
         # a moment that two films have in common does not make them alike
         score = part.score if relation != NONE else part.score * max(part.covered_a, part.covered_b)
@@ -61,7 +67,9 @@ class FilmMatcher:
         )  # fmt: skip
         found = found.mirrored() if swapped else found
         assert found.spans_s is not None
-        return int(found.relation[0]), float(found.score[0]), int(found.method[0]), tuple(found.spans_s[0].tolist())
+        detail = _DETAIL_WEIGHT * shared_detail(self._detail(a), self._detail(b), part)
+        spans_s = tuple(found.spans_s[0].tolist())
+        return int(found.relation[0]), float(found.score[0]), int(found.method[0]), spans_s, detail
 
     def _relation(self, part: Part) -> int:
         """What the shorter film is to the longer one."""
@@ -84,6 +92,9 @@ class FilmMatcher:
         """The order in which two films are compared, whichever was named first."""
         hashes = self._prints[METHOD][at]
         return len(hashes), hashes.tobytes()
+
+    def _made_detail(self, at: int) -> Detail:
+        return detail_of(self._prints[DETAIL_METHOD][at])
 
     def _made(self, at: int) -> Film:
         hashes, windows, luma = (self._prints[name][at] for name in (METHOD, WINDOWS_METHOD, LUMA_METHOD))

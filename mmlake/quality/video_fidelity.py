@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.video_quantizer import EXPORT, quantizer_step
 from mmlake.spans import Span
 
 if TYPE_CHECKING:
@@ -42,8 +43,10 @@ _BAR_LEVELS, _BAR_FRACTION = 6.0, 0.95  # how far a bar may leave its colour; of
 _MIN_LEFT_FRACTION = 0.2  # of the picture; where less is left, what was found is no border
 _EIGHT_BIT = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "gray"})
 
-_OF_FRAMES = ("colourfulness", "bars_fraction", "blockiness", "detail_px")
-FIDELITY_MEASURES = (*_OF_FRAMES, "num_shown_frames", "keyframe_bytes")
+_FULL_RANGE, _BLACK_LEVEL, _BROADCAST_LEVELS = 2, 16, 219  # AVCOL_RANGE_JPEG; levels of luma in the other range
+_OF_TONES = ("luma_level", "contrast_levels", "chroma_levels")
+_OF_FRAMES = ("colourfulness", "bars_fraction", "blockiness", "detail_px", *_OF_TONES)
+FIDELITY_MEASURES = (*_OF_FRAMES, "num_shown_frames", "keyframe_bytes", "quantizer_step")
 
 
 def video_fidelity(subject: Subject) -> Measures:
@@ -51,9 +54,12 @@ def video_fidelity(subject: Subject) -> Measures:
     measures: Measures = dict.fromkeys(FIDELITY_MEASURES)
     if subject.path is None:
         return measures
-    seen = [one for frame in _some_frames(subject.path, subject.span_s) if (one := _of_frame(frame)) is not None]
+    some = _some_frames(subject.path, subject.span_s)
+    seen = [one for frame in some if (one := _of_frame(frame)) is not None]
     if seen:
         measures |= {name: float(np.median([one[at] for one in seen])) for at, name in enumerate(_OF_FRAMES)}
+    steps = [step for frame in some if (step := quantizer_step(frame)) is not None]
+    measures["quantizer_step"] = float(np.median(steps)) if steps else None
     packets = _packets(subject.path, subject.span_s)
     if packets:
         measures["num_shown_frames"] = float(len(packets))
@@ -95,7 +101,9 @@ def _some_frames(path: Path, span_s: Span | None) -> list[VideoFrame]:
 
     try:
         with open_media(path) as container:
-            return list(_sought(container, picture_stream(container), span_s))
+            stream = picture_stream(container)
+            stream.codec_context.options = EXPORT
+            return list(_sought(container, stream, span_s))
     except (UnreadableItem, av.error.FFmpegError):
         return []
 
@@ -119,7 +127,7 @@ def _sought(container: InputContainer, stream: VideoStream, span_s: Span | None)
                 break
 
 
-def _of_frame(frame: VideoFrame) -> tuple[float, float, float, float] | None:
+def _of_frame(frame: VideoFrame) -> tuple[float, ...] | None:
     """The values of one frame, in the order of the measures; None of a blank one."""
     if frame.format.name not in _EIGHT_BIT:
         frame = frame.reformat(format="yuv420p")
@@ -134,11 +142,13 @@ def _of_frame(frame: VideoFrame) -> tuple[float, float, float, float] | None:
         by_y, by_x = plane.shape[0] / luma_HW.shape[0], plane.shape[1] / luma_HW.shape[1]
         inner = plane[int(top * by_y) : int(bottom * by_y), int(left * by_x) : int(right * by_x)]
         colour += float(np.abs(inner.astype(np.int16) - 128).mean()) / 2
+    is_full = frame.format.name.startswith("yuvj") or frame.color_range == _FULL_RANGE
+    scale = _BROADCAST_LEVELS / 255 if is_full else 1.0
     is_black = min(float(np.median(luma_HW[0])), float(np.median(luma_HW[:, 0]))) <= _BLACK_LUMA
     bars = 1 - inner_HW.size / luma_HW.size if is_black else 0.0  # the margin of a slide is no bar
     return (
-        min(1.0, colour / _FULL_COLOUR), bars, _blockiness(inner_HW),
-        _detail_px(luma_HW),
+        min(1.0, colour / _FULL_COLOUR), bars, _blockiness(inner_HW), _detail_px(luma_HW),
+        scale * float(inner_HW.mean()) + (_BLACK_LEVEL if is_full else 0), scale * float(inner_HW.std()), colour,
     )  # fmt: skip
 
 
@@ -208,4 +218,5 @@ FIDELITY_MEASUREMENT = Measurement(
     columns=(),
     take=video_fidelity,
     needs_file=True,
+    revision="2",
 )

@@ -135,7 +135,7 @@ def test_one_decode_of_a_film_serves_all_of_its_clips(store, monkeypatch):
     monkeypatch.setattr(video, "open_media", lambda path: opened.append(path) or films(path))
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: local.append(digest) or kept(self, digest))
     units = make.cut(of_film(store, film(scenes())), *SPANS_S)
-    assert contracts.made(fingerprints(units, store)).num_rows == 24
+    assert contracts.made(fingerprints(units, store)).num_rows == 30
     assert (len(opened), len(local)) == (1, 1)
 
 

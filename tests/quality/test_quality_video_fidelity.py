@@ -106,3 +106,21 @@ def test_what_is_no_film_has_no_numbers(tmp_path, data):
 def test_a_black_film_has_no_detail_to_compare(tmp_path):
     found = measured(film(tmp_path / "black.mp4", [np.zeros((96, 96, 3), np.uint8)] * 20))
     assert found["detail_px"] is None and found["num_shown_frames"] is not None
+
+
+def test_a_finer_quantizer_has_smaller_steps_in_one_unit(tmp_path):
+    fine, coarse = (measured(film(tmp_path / f"{crf}.mp4", frames(), crf=crf)) for crf in (14, 34))
+    assert fine["quantizer_step"] < 4 < coarse["quantizer_step"]
+    old = measured(film(tmp_path / "old.mp4", frames(), codec="mpeg4"))
+    assert old["quantizer_step"] > fine["quantizer_step"]
+
+
+def test_light_contrast_and_colours_are_those_inside_the_bars(original, tmp_path):
+    boxed = [np.pad(one, ((30, 30), (0, 0), (0, 0))) for one in frames()]
+    framed = measured(film(tmp_path / "boxed.mp4", boxed))
+    for name in ("luma_level", "contrast_levels", "chroma_levels"):
+        assert framed[name] == pytest.approx(original[name], rel=0.03)
+    lit = [(0.6 * one + 80).astype(np.uint8) for one in frames()]
+    faded = measured(film(tmp_path / "faded.mp4", lit))
+    assert faded["luma_level"] > original["luma_level"] + 10
+    assert faded["contrast_levels"] < 0.7 * original["contrast_levels"]

@@ -1,0 +1,93 @@
+"""What a film shows at a few moments: by it the closest copy of a cluster is found, never whether two films are one.
+
+Enters: frames of the time grid. Leaves: the print "frame-detail", for every second of a short film (every second or
+fourth of a longer one) a thumbnail with its tones and pieces with the finest detail. Copies with the same clock hold
+the same moments, whatever else was done to them; those with another clock have none in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup import perceptual
+from mmlake.dedup.image import PIECE_PX, pieces
+from mmlake.dedup.video_alignment import Part
+
+THUMBNAIL_PX = 32
+_NUM_PIECES = 2  # of the four that a picture has: the first and the last
+_STRIDE, _MOST_MOMENTS = 8, 4  # frames of the grid between two moments, doubled until there are no more than so many
+_FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in common
+_TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
+_THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, _NUM_PIECES * PIECE_PX**2 // 8
+_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
+
+
+@dataclass(slots=True)
+class Moments:
+    """The moments of one film, while its frames come."""
+
+    stride: int = _STRIDE
+    kept: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
+
+    def wants(self, first: int, end: int) -> bool:
+        """Whether one of these positions of the grid is a moment."""
+        return -(-first // self.stride) * self.stride < end
+
+    def add(self, first: int, end: int, luma_HW: NDArray[np.uint8], thumbnail: NDArray[np.uint8]) -> None:
+        """Take the frame that is shown from one position of the grid to another."""
+        two = pieces(luma_HW).reshape(-1, PIECE_PX, PIECE_PX)[[0, -1]]
+        words = np.concatenate((perceptual.pack_bytes(thumbnail), perceptual.pack_bytes(two)))
+        self.kept |= dict.fromkeys(range(-(-first // self.stride) * self.stride, end, self.stride), words)
+        while len(self.kept) > _MOST_MOMENTS:
+            self.stride *= 2
+            self.kept = {at: words for at, words in self.kept.items() if at % self.stride == 0}
+
+    def packed(self) -> NDArray[np.uint64]:
+        """The print: the stride, then the words of each moment in turn."""
+        if not self.kept:
+            return np.empty(0, np.uint64)
+        return np.concatenate(([np.uint64(self.stride)], *self.kept.values()))
+
+
+class Detail(NamedTuple):
+    """The moments of a film as arrays, by their position on its time grid."""
+
+    at: dict[int, int]  # position -> row
+    tones_NP: NDArray[np.float32]
+    fine_N2P: NDArray[np.float32]  # what changes from pixel to pixel, and what does over some pixels
+
+
+def detail_of(words: NDArray[np.uint64]) -> Detail:
+    """What the print holds."""
+    import cv2
+
+    stride, num = (int(words[0]), len(words) // _WORDS) if len(words) else (_STRIDE, 0)
+    rows = words[1:].reshape(num, _WORDS) if num else np.empty((0, _WORDS), np.uint64)
+    tones = perceptual.unpack_bytes(rows[:, :_THUMBNAIL_WORDS]).reshape(num, THUMBNAIL_PX**2).astype(np.float32)
+    planes = perceptual.unpack_bytes(rows[:, _THUMBNAIL_WORDS:]).reshape(-1, PIECE_PX, PIECE_PX).astype(np.float32)
+    fine = np.empty((num, 2, _NUM_PIECES * PIECE_PX**2), np.float32)
+    for at in range(num):
+        both = planes[at * _NUM_PIECES : (at + 1) * _NUM_PIECES]
+        less, least = (np.stack([cv2.blur(piece, (side, side)) for piece in both]) for side in (3, 7))
+        fine[at] = (both - less).ravel(), (less - least).ravel()
+    return Detail({stride * row: row for row in range(num)}, tones, fine)
+
+
+def shared_detail(a: Detail, b: Detail, part: Part) -> float:
+    """0..1: how alike the tones, the frame and the finest detail are at the moments that both hold; 0 where the part
+    that they have in common is mirrored or at another speed, or no moment falls on one of the other."""
+    (begin_a, end_a), (begin_b, end_b) = part.span_a, part.span_b
+    if part.is_mirrored or end_a - begin_a != end_b - begin_b:
+        return 0.0
+    rows = [(row, b.at[at + begin_b - begin_a]) for at, row in a.at.items() if at + begin_b - begin_a in b.at]
+    if not rows:
+        return 0.0
+    of_a, of_b = (list(side) for side in zip(*rows, strict=True))
+    tones = 1 - float(np.abs(a.tones_NP[of_a] - b.tones_NP[of_b]).mean()) / _FAR_LEVELS
+    left, right = (fine.transpose(1, 0, 2).reshape(2, -1) for fine in (a.fine_N2P[of_a], b.fine_N2P[of_b]))
+    alike = float(perceptual.correlations(left, right).mean())
+    return _TONE_WEIGHT * max(0.0, tones) + (1 - _TONE_WEIGHT) * max(0.0, alike)
