@@ -9,7 +9,7 @@ from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
 from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
 from mmlake.dedup.fingerprinting import fingerprint
-from mmlake.dedup.kept_store import KeptJoins
+from mmlake.dedup.kept_store import KeptJoins, is_as_written
 from mmlake.dedup.print_columns import prints_of
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
@@ -42,6 +42,7 @@ __all__ = [
     "cross_pairs",
     "exact_hits",
     "fingerprint",
+    "is_as_written",
     "key_recall",
     "length_of",
     "measure_recall",

@@ -8,7 +8,6 @@ the other. They are read in place.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mmlake import checked_json
 from mmlake.dedup.kept import Elections, Kept, Units
 from mmlake.dedup.kept_parts import Parts
 from mmlake.dedup.led import Edges, Led, Outcome
 from mmlake.dedup.prints import Ragged
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 2
+_FORMAT = 3
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
 _PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "common")
@@ -61,13 +61,11 @@ class KeptJoins:
     def _read(self, tier: str, kind: str) -> Arrays | None:
         try:
             data = memoryview(self._path(tier).read_bytes())
-            begin = bytes(data[: 1 << 16]).index(b"\n") + 1
-            known = json.loads(bytes(data[:begin]))
+            known, begin = _checked(data)
             arrays = known.pop("arrays")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError):
             return None
-        begin += -begin % _ALIGNED
-        if known != self._header(kind, hashlib.sha256(data[begin:]).hexdigest()):
+        if known != self._header(kind, known["sha256"]):
             return None
         found: Arrays = {}
         for name, dtype, shape in arrays:
@@ -84,7 +82,7 @@ class KeptJoins:
                 digest.update(chunk)
                 chunks.append(chunk)
         held = [[name, one.dtype.str, list(one.shape)] for name, one in arrays.items()]
-        header = canonical_json(self._header(kind, digest.hexdigest()) | {"arrays": held}).encode() + b"\n"
+        header = checked_json.dumps(self._header(kind, digest.hexdigest()) | {"arrays": held}) + b"\n"
         path = self._path(tier)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, b"".join((header, bytes(-len(header) % _ALIGNED), *chunks)))
@@ -94,6 +92,27 @@ class KeptJoins:
 
     def _header(self, kind: str, digest: str) -> dict[str, object]:
         return {"format": _FORMAT, "kind": kind, "made_with": self.made_with, "sha256": digest}
+
+
+def is_as_written(path: Path) -> bool:
+    """Whether the file of a kept join is what was written, whatever that was made with."""
+    try:
+        _checked(memoryview(path.read_bytes()))
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
+def _checked(data: memoryview) -> tuple[dict[str, Any], int]:
+    """(the header, where the arrays begin). Raises ValueError or KeyError where either is not what was written."""
+    end = bytes(data[: 1 << 16]).index(b"\n") + 1
+    line, begin = bytes(data[: end - 1]), end + -end % _ALIGNED
+    header = checked_json.loads(line)
+    if not checked_json.has_checksum(line) or any(data[end:begin]):
+        raise ValueError("the header of a kept join is not what was written")
+    if hashlib.sha256(data[begin:]).hexdigest() != header["sha256"]:
+        raise ValueError("the arrays of a kept join are not what was written")
+    return header, begin
 
 
 def _arrays_of(kept: Kept) -> Arrays:

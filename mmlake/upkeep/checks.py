@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mmlake import checked_json, report
+from mmlake import checked_json, dedup, report
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
 from mmlake.lake import Lake
@@ -250,7 +250,7 @@ def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def kept(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "kept" / unit
-    if _header_problem(path.read_bytes()):
+    if not dedup.is_as_written(path):
         yield unit, f"{path} is not what was written"
 
 
