@@ -23,7 +23,7 @@ _STRIDE, _MOST_MOMENTS = 8, 4  # frames of the grid between two moments, doubled
 _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in common
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
 _THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, _NUM_PIECES * PIECE_PX**2 // 8
-_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
+MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
 
 
 @dataclass(slots=True)
@@ -65,8 +65,8 @@ def detail_of(words: NDArray[np.uint64]) -> Detail:
     """What the print holds."""
     import cv2
 
-    stride, num = (int(words[0]), len(words) // _WORDS) if len(words) else (_STRIDE, 0)
-    rows = words[1:].reshape(num, _WORDS) if num else np.empty((0, _WORDS), np.uint64)
+    stride, num = (int(words[0]), len(words) // MOMENT_WORDS) if len(words) else (_STRIDE, 0)
+    rows = words[1:].reshape(num, MOMENT_WORDS) if num else np.empty((0, MOMENT_WORDS), np.uint64)
     tones = perceptual.unpack_bytes(rows[:, :_THUMBNAIL_WORDS]).reshape(num, THUMBNAIL_PX**2).astype(np.float32)
     planes = perceptual.unpack_bytes(rows[:, _THUMBNAIL_WORDS:]).reshape(-1, PIECE_PX, PIECE_PX).astype(np.float32)
     fine = np.empty((num, 2, _NUM_PIECES * PIECE_PX**2), np.float32)

@@ -180,7 +180,7 @@ def test_clips_tried_alone_are_as_those_tried_together(store, monkeypatch, kind,
     monkeypatch.setattr(video, "_SEEK_MARGIN_S", 0.5)
     units = make.cut(of_film(store, film(scenes(), kind=kind)), *SPANS_S)
     together = fingerprints(units, store)
-    assert contracts.made(together).num_rows == 24
+    assert contracts.made(together).num_rows == 30
     assert fingerprints(units, store, runner=Crashing()).equals(together)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mmlake import schemas
+from mmlake.dedup.video_detail import MOMENT_WORDS
 from mmlake.dedup.video_matcher import METHODS
 from mmlake.lake import Lake
 from mmlake.steps import CORPUS_STEPS, run_step
@@ -27,6 +28,8 @@ def film(rng, like=None):
         "frame-windows": np.repeat(hashes, 8),
         "frame-luma": np.repeat(hashes, 8) if like is None else like["frame-luma"],
         "frame-keys": np.sort(hashes[1::9]),
+        # the distance of moments, and five of them
+        "frame-detail": np.r_[np.uint64(8), rng.integers(0, 2**64, 5 * MOMENT_WORDS, np.uint64)],
     }
 
 
