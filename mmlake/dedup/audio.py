@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import audio_bands, audio_chroma
 from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits, num_changes
-from mmlake.dedup.audio_keys import rare_keys, together
+from mmlake.dedup.audio_keys import Kind, are_strangers, keys_of, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
-from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
@@ -63,9 +63,11 @@ _EQUAL_CHANGES = 64  # signs: recordings whose prints are equal and change as of
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
-_CHROMA_LAGS, _BANDS_LAG = (4, 7), 4  # words between the halves of a key
-_CHROMA_STRETCH, _BANDS_STRETCHES, _LEAST_STRETCH = 32, 8, 6  # words; stretches of a unit; words
-_MOST_BANDS = 250  # words, 4 s: of longer recordings not every key is tried
+_KINDS = (
+    Kind(METHOD, 0, signs=15, lag=5, num=64, usual=128, every=2, least=0, around=np.arange(-8, 24)),
+    # longer recordings have keys enough without them
+    Kind(BANDS, 1, signs=15, lag=4, num=64, usual=625, every=0, least=32, around=np.arange(-16, 48, 2)),
+)
 
 
 def fingerprint(data: bytes) -> dict[str, NDArray[np.generic]]:
@@ -106,7 +108,8 @@ class Recordings:
     def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
         self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
-        self.keys = _keys(self._chroma, self._bands)
+        self._words = (self._chroma, self._bands)
+        self.keys = prints[DERIVED] if DERIVED in prints else keys(prints)
         digests = digests_of({METHOD: self._chroma, BANDS: self._bands})
         # units with equal prints have one number, which depends on what they hold alone
         self._prints = np.unique(digests, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)
@@ -116,7 +119,9 @@ class Recordings:
         _, first, place = np.unique(self._prints[others], return_index=True, return_inverse=True)
         found = nothing(len(first))
         spans_s = np.full((len(first), 4), np.nan, np.float32)
-        for at, other in enumerate(others[first].tolist()):
+        others = others[first]
+        is_alike = ~are_strangers(self._words, _KINDS, self.keys, one, others)
+        for at, other in zip(np.flatnonzero(is_alike).tolist(), others[is_alike].tolist(), strict=True):
             # the shorter one is laid along the longer one, whichever of them is asked for
             is_short = self._size(one) <= self._size(other)
             short, long = (one, other) if is_short else (other, one)
@@ -162,16 +167,9 @@ def matcher(prints: PrintTable, settings: DedupSettings) -> Recordings:
     return Recordings(prints, settings)
 
 
-def _keys(chroma: Ragged, bands: Ragged) -> Ragged:
-    seconds = np.full(len(chroma), _CHROMA_STRETCH)
-    parts = np.maximum(-(-bands.lengths // _BANDS_STRETCHES), _LEAST_STRETCH)
-    found = [
-        rare_keys(chroma, seconds, lag=lag, quota=1, salt=salt, bits=14, around=32)
-        for salt, lag in enumerate(_CHROMA_LAGS)
-    ]
-    return together(
-        [*found, rare_keys(bands, parts, lag=_BANDS_LAG, quota=3, salt=2, bits=15, around=64, most=_MOST_BANDS)]
-    )
+def keys(prints: PrintTable) -> Ragged:
+    """The keys of each recording, of both kinds of words."""
+    return together([keys_of(prints[kind.name], kind) for kind in _KINDS])
 
 
 def _common(rows: Ragged, short: int, long: int, how: dict[str, int]) -> Common:

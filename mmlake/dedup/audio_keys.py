@@ -1,219 +1,66 @@
-"""Which recordings are worth a comparison: the rarest keys of each stretch of time.
+"""Which recordings are worth a comparison: a few keys of each, chosen by what it holds itself.
 
-Enters: words of many recordings (mmlake.dedup.audio_align). Leaves: a few keys per second of each, so that a long
-recording costs in proportion to its length and one that shares a part with another shares keys with it.
+Enters: words of recordings (mmlake.dedup.audio_align). Leaves: some keys of each, so that a copy shares keys with its
+original, and one that shares a part with another shares keys of that part.
 
-A key is some 15 signs of one word and the same of a word a little later, at eight places of the word. 30 bits are
-equal by chance in any large corpus, and copies in noise seldom share more: so recordings that share a key are laid
-along each other at that place, and a key counts where the seconds around it agree with those of another recording.
-Strangers thus keep none, however many there are. Of the keys that count the rarest are kept, which both sides of a pair
-agree on because rarity is counted over all recordings.
-Legend: K keys, B words around a key.
+A key is half of the signs of one word and the same of a word a little later, at one of eight places of the word. All of
+them are too many. Those with the smallest hashes are kept, as both sides of a pair then keep the same ones, and each
+sign that is firm doubles a key's chance, as a copy has it too. So keys depend on no other recording: what comes later
+changes none. Strangers share some by chance; `are_strangers` sees at little cost that what surrounds them is unlike.
+Source: Broder 1997 (the smallest hashes), weights as of Efraimidis and Spirakis 2006, in powers of two.
+Legend: S places of the word, N words, H shared keys, P places of one, B words around a key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.audio_align import agreement
+from mmlake.dedup.audio_align import Words, agreement
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged, digests_of
 
-_SLICES = 8
-_HALF, _SIGNS = np.uint64(32), np.uint64(0xFFFFFFFF)
-_MOST_HELD = 64  # units: a key of more is a jingle, or all of them are one sound
-_HOT = 32  # one in so many of such keys is kept
-_BLOCK_WORDS = 1 << 18  # keys are made of so many words at once
-_PASS_KEYS = 1 << 18  # keys sorted at once, or an eighth of the words of a large corpus
-_MOST_PASSES = 8  # for each place of the word: so that the cost stays linear
-_PARTNERS = 4  # of those that share a key, how many each is laid on
-_PAIRS = 1 << 13  # laid on each other at once
-_KEPT = 0.3  # correlation around a key from which it counts
+_SLICES = np.arange(0, 32, 4, dtype=np.uint64)  # where the signs of a key begin; the word is closed to a ring
+_SIGNS, _HALF, _WIDTH, _KIND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(16), np.uint64(35)
+_HALF_KEY = np.uint64(0xFFFF)
+_BLOCK = 1 << 18  # words searched at once
+_REPEATED = 8  # keys inspected for one that is kept: what lasts has one key many times
+_BY_CHANCE = 8  # who shares more keys has not come by them by chance
+_AGREEING = 0.45  # correlation around a key: copies reach .54 and more, 95 of 100 strangers stay below .44
 
 
-class _Held(NamedTuple):
-    """Keys and who holds them: arrays of one length."""
+class Kind(NamedTuple):
+    """How keys of one kind of words are made."""
 
-    unit: NDArray[np.int32]
-    stretch: NDArray[np.int32]  # of time, within the unit
-    num_units: NDArray[np.int32]  # that hold the key
-    key: NDArray[np.uint64]
+    name: str  # the method that the words are of
+    number: int  # sets these keys apart from those of other kinds
+    signs: int  # of each half of a key, at most 16
+    lag: int  # words between the halves
+    num: int  # keys of a recording that has as many
+    usual: int  # words up to which it is so many, and behind which it is one more for each `every`
+    every: int  # 0: fewer keys of a longer recording, in inverse proportion
+    least: int
+    around: Positions  # words that must agree, from the first one of a key
 
-    def take(self, rows: NDArray[np.int64]) -> _Held:
-        return _Held(self.unit[rows], self.stretch[rows], self.num_units[rows], self.key[rows])
-
-
-def _joined(parts: Sequence[_Held]) -> _Held:
-    return _Held(
-        np.concatenate([np.empty(0, np.int32), *(part.unit for part in parts)]),
-        np.concatenate([np.empty(0, np.int32), *(part.stretch for part in parts)]),
-        np.concatenate([np.empty(0, np.int32), *(part.num_units for part in parts)]),
-        np.concatenate([np.empty(0, np.uint64), *(part.key for part in parts)]),
-    )
-
-
-def rare_keys(
-    rows: Ragged,
-    stretches: Positions,
-    *,
-    lag: int,
-    quota: int,
-    salt: int,
-    bits: int = 14,
-    around: int = 32,
-    most: int = 0,
-) -> Ragged:
-    """At most three times `quota` keys of each stretch of each row, sorted.
-
-    stretches: words of a stretch, for each row. lag: words between the two halves of a key. salt: sets these keys apart
-    from those of other kinds of words. bits: signs of each half, at most 16. around: words that must agree around a
-    key. most: words of a row up to which all of its keys are tried, of longer ones a half, a quarter and so on, those
-    with the smallest hashes; 0 where all are tried of all.
-    """
-    corpus = _Corpus(rows, stretches, lag, salt, bits, around, most)
-    num_passes = min(_MOST_PASSES, max(1, -(-len(rows.values) // _PASS_KEYS)))
-    kept, waiting, num_waiting = _joined([]), [_joined([])], 0
-    for number in range(_SLICES):
-        for part in range(num_passes):
-            waiting.append(corpus.counting(number, part, num_passes))
-            num_waiting += len(waiting[-1].key)
-            if num_waiting > max(_PASS_KEYS, len(kept.key)):
-                kept, waiting, num_waiting = _chosen(_joined([kept, *waiting]), quota), [], 0
-    kept = _chosen(_joined([kept, *waiting]), quota)
-    order = np.lexsort((kept.key, kept.unit))
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(kept.unit, minlength=len(rows))))).astype(np.int64)
-    return Ragged(kept.key[order], offsets)
+    def num_keys(self, num_words: int) -> int:
+        """How many keys a recording of so many words has at most."""
+        if num_words <= self.usual:
+            return self.num
+        if self.every:
+            return self.num + (num_words - self.usual) // self.every
+        return max(self.least, self.num * self.usual // num_words)
 
 
-class _Corpus:
-    """The words of all recordings, and what is asked of keys among them."""
-
-    def __init__(
-        self, rows: Ragged, stretches: Positions, lag: int, salt: int, bits: int, around: int, most: int
-    ) -> None:
-        self._rows, self._stretches, self._lag, self._salt, self._bits = rows, stretches, lag, salt, bits
-        step = max(1, around // 32)
-        self._around_B = np.arange(-around // 4, around - around // 4, step)
-        self._names = (digests_of({"": rows})[:, 0] >> _HALF).astype(np.uint64)
-        self._thinned = np.zeros(len(rows), np.uint64)
-        if most:
-            doubled = np.ceil(np.log2(np.maximum(rows.lengths, 1) / most)).clip(0, 16).astype(np.uint64)
-            self._thinned = (np.uint64(1) << doubled) - np.uint64(1)
-
-    def counting(self, number: int, part: int, num_parts: int) -> _Held:
-        """The keys at one place of the word that count, of one part of all their values."""
-        places, bits = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-        for low, high in self._blocks():
-            at, raw = self._keys_of(low, high, number, part, num_parts)
-            places.append(at)
-            bits.append(raw)
-        at, raw = np.concatenate(places), np.concatenate(bits)
-        unit = self._unit_of(at)
-        # neighbours of one key come in an order that depends on what they hold alone
-        order = np.argsort(raw << _HALF | self._names[unit], kind="stable")
-        at, raw, unit = at[order], raw[order], unit[order]
-        is_new = np.ones(len(raw), np.bool_)
-        is_new[1:] = (raw[1:] != raw[:-1]) | (unit[1:] != unit[:-1])
-        begins = np.flatnonzero(np.r_[True, raw[1:] != raw[:-1]]) if len(raw) else np.empty(0, np.int64)
-        counts = np.add.reduceat(is_new, begins, dtype=np.int32) if len(begins) else np.empty(0, np.int32)
-        num_units = np.repeat(counts, np.diff(np.r_[begins, len(raw)]))
-        is_kept = is_new & (num_units > 1)
-        hashes = mix64(raw[is_kept] | np.uint64((self._salt * _SLICES + number) << 32))
-        is_cold = (num_units[is_kept] <= _MOST_HELD) | (hashes % np.uint64(_HOT) == 0)
-        rows = np.flatnonzero(is_kept)[is_cold]
-        at, raw, unit, hashes, num_units = at[rows], raw[rows], unit[rows], hashes[is_cold], num_units[rows]
-        counts_K = self._agreeing(at, raw, unit)
-        at, unit = at[counts_K], unit[counts_K]
-        stretch = (at - self._rows.offsets[unit]) // self._stretches[unit]
-        return _Held(unit, stretch.astype(np.int32), num_units[counts_K], hashes[counts_K])
-
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        for low in range(0, len(self._rows.values), _BLOCK_WORDS):
-            yield low, min(low + _BLOCK_WORDS, len(self._rows.values))
-
-    def _unit_of(self, at: Positions) -> NDArray[np.int32]:
-        return (np.searchsorted(self._rows.offsets, at, side="right") - 1).astype(np.int32)
-
-    def _keys_of(
-        self, low: int, high: int, number: int, part: int, num_parts: int
-    ) -> tuple[Positions, NDArray[np.uint64]]:
-        """(places, bits) of the keys whose first word is among these."""
-        words = self._rows.values[low : high + self._lag]
-        num = min(high - low, len(words) - self._lag)
-        if num <= 0:
-            return np.empty(0, np.int64), np.empty(0, np.uint64)
-        bits = _turned(words, number) & np.uint16((1 << self._bits) - 1)
-        first, second = words[:num], words[self._lag : self._lag + num]
-        # a key of what does not change, as a tone, says nothing
-        mine = ((first ^ second) & (first & second) >> _HALF) != 0
-        if num_parts > 1:
-            mine &= (bits[:num] * np.uint16(40_503) >> np.uint16(12)) % np.uint16(num_parts) == part
-        at = np.flatnonzero(mine)
-        unit = self._unit_of(at + low)
-        inside = at + low + self._lag < self._rows.offsets[unit + 1]
-        at, unit = at[inside], unit[inside]
-        raw = bits[at].astype(np.uint64) << np.uint64(self._bits) | bits[at + self._lag]
-        if self._thinned.any():
-            dense = mix64(raw) >> _HALF & self._thinned[unit] == 0
-            at, raw = at[dense], raw[dense]
-        return at + low, raw
-
-    def _agreeing(self, at: Positions, raw: NDArray[np.uint64], unit: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which of the sorted keys agree with a partner all around."""
-        found = np.zeros(len(at), np.bool_)
-        for step in range(1, _PARTNERS + 1):
-            rows = np.flatnonzero(raw[step:] == raw[:-step])
-            for low in range(0, len(rows), _PAIRS):
-                one = rows[low : low + _PAIRS]
-                one = one[~(found[one] & found[one + step])]
-                agree = agreement(self._around(at[one], unit[one]), self._around(at[one + step], unit[one + step]))
-                is_same = agree >= _KEPT
-                found[one[is_same]] = True
-                found[one[is_same] + step] = True
-        return found
-
-    def _around(self, at: Positions, unit: NDArray[np.int32]) -> NDArray[np.uint64]:
-        """The words around each place, silent ones outside of the recording."""
-        places_KB = at[:, None] + self._around_B
-        is_in = places_KB >= self._rows.offsets[unit][:, None]
-        is_in &= places_KB < self._rows.offsets[unit + 1][:, None]
-        found: NDArray[np.uint64] = np.where(is_in, self._rows.values[np.where(is_in, places_KB, 0)], np.uint64(0))
-        return found
+def keys_of(rows: Ragged, kind: Kind) -> Ragged:
+    """The keys of each row, sorted."""
+    _, first, group = np.unique(digests_of({"": rows}), axis=0, return_index=True, return_inverse=True)
+    return Ragged.of([_chosen(rows[at], kind) for at in first.tolist()]).take(group.reshape(-1))
 
 
-def _turned(words: NDArray[np.uint64], number: int) -> NDArray[np.uint16]:
-    """The 16 signs at one place of the words, which are closed to a ring."""
-    low = number * 32 // _SLICES
-    bits: NDArray[np.uint16] = ((words >> np.uint64(low)) & _SIGNS >> np.uint64(low)).astype(np.uint16)
-    if low > 16:
-        bits |= (words << np.uint64(32 - low)).astype(np.uint16)
-    return bits
-
-
-def _chosen(held: _Held, quota: int) -> _Held:
-    """Of each stretch of each unit the rarest keys, the most widely held ones, and those with the lowest hashes.
-
-    A recording and its copy among strangers have their rarest keys in common; one of twenty copies has those with each
-    of the others by chance, and what many of them hold with the original; the hashes serve where both mislead.
-    """
-    is_common = held.num_units > _MOST_HELD
-    orders = (held.num_units, np.where(is_common, np.iinfo(np.int32).max, -held.num_units), np.zeros_like(is_common))
-    keep = np.zeros(len(held.unit), np.bool_)
-    for preferred in orders:
-        order = np.lexsort((held.key, preferred, held.stretch, held.unit))
-        unit, stretch = held.unit[order], held.stretch[order]
-        begins = np.ones(len(order), np.bool_)
-        begins[1:] = (unit[1:] != unit[:-1]) | (stretch[1:] != stretch[:-1])
-        place = np.arange(len(begins)) - np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
-        keep[order[place < quota]] = True
-    return held.take(np.flatnonzero(keep))
-
-
-def together(parts: list[Ragged]) -> Ragged:
+def together(parts: Sequence[Ragged]) -> Ragged:
     """The rows of all, one behind the other."""
     offsets = np.sum([part.offsets for part in parts], axis=0)
     values = np.empty(int(offsets[-1]), np.uint64)
@@ -223,3 +70,110 @@ def together(parts: list[Ragged]) -> Ragged:
         values[np.repeat(filled, part.lengths) + within] = part.values
         filled = filled + part.lengths
     return Ragged(values, offsets.astype(np.int64))
+
+
+def are_strangers(
+    words: Sequence[Ragged], kinds: Sequence[Kind], keys: Ragged, one: int, others: Positions
+) -> NDArray[np.bool_]:
+    """Which of the others share a few keys with the one, and agree with it around none of them.
+
+    words: of each kind, in the order of their numbers.
+    """
+    found = np.zeros(len(others), np.bool_)
+    mine, parts = keys[one], [keys[other] for other in others.tolist()]
+    if not len(mine):
+        return found
+    theirs = np.concatenate([np.empty(0, np.uint64), *parts])
+    at = np.searchsorted(mine, theirs)
+    at[at == len(mine)] = 0
+    hits = np.flatnonzero(mine[at] == theirs)
+    row = np.repeat(np.arange(len(others)), [len(part) for part in parts])[hits]
+    num_shared = np.bincount(row, minlength=len(others))
+    found[(num_shared > 0) & (num_shared <= _BY_CHANCE)] = True
+    row, shared = row[found[row]], theirs[hits[found[row]]]
+    for kind in kinds:
+        some = np.flatnonzero(shared >> _KIND == kind.number)
+        if not len(some):
+            continue
+        rows, units = words[kind.number], others[row[some]]
+        mine_HP = _ends(rows, np.full(len(some), one), shared[some], kind)
+        theirs_HP = _ends(rows, units, shared[some], kind)
+        for at_mine, at_theirs in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            tried = np.flatnonzero(
+                found[row[some]]
+                & ((mine_HP[:, 0] != mine_HP[:, 1]) | (at_mine == 0))
+                & ((theirs_HP[:, 0] != theirs_HP[:, 1]) | (at_theirs == 0))
+            )
+            if len(tried):
+                ones = _around(rows, np.full(len(tried), one), mine_HP[tried, at_mine], kind)
+                agree = agreement(ones, _around(rows, units[tried], theirs_HP[tried, at_theirs], kind))
+                found[row[some[tried[agree >= _AGREEING]]]] = False
+    return found
+
+
+def _around(rows: Ragged, units: Positions, places: Positions, kind: Kind) -> NDArray[np.uint64]:
+    """The words around each place, of shape (H, B); silent ones outside of the recording."""
+    places_HB = places[:, None] + kind.around
+    is_in = (places_HB >= 0) & (places_HB < _lengths(rows, units)[:, None])
+    places_HB += rows.offsets[units][:, None]
+    found: NDArray[np.uint64] = np.where(is_in, rows.values[np.where(is_in, places_HB, 0)], np.uint64(0))
+    return found
+
+
+def _ends(rows: Ragged, units: Positions, keys: NDArray[np.uint64], kind: Kind) -> Positions:
+    """The first and the last place at which each unit has the key, of shape (H, P=2)."""
+    size = max(1, _BLOCK // max(1, int(_lengths(rows, units).max())))
+    parts = [
+        _searched(rows, units[low : low + size], keys[low : low + size], kind) for low in range(0, len(keys), size)
+    ]
+    return np.concatenate(parts)
+
+
+def _lengths(rows: Ragged, units: Positions) -> Positions:
+    return rows.offsets[units + 1] - rows.offsets[units]
+
+
+def _searched(rows: Ragged, units: Positions, keys: NDArray[np.uint64], kind: Kind) -> Positions:
+    places_HN = np.arange(int(_lengths(rows, units).max()))[None, :]
+    is_in = places_HN < _lengths(rows, units)[:, None]
+    words_HN = np.zeros(is_in.shape, np.uint64)
+    words_HN[is_in] = rows.values[(places_HN + rows.offsets[units][:, None])[is_in]]
+    ring_HN = words_HN & _SIGNS
+    turned_HN = (ring_HN | ring_HN << _HALF) >> _SLICES[(keys >> _HALF & np.uint64(7)).astype(np.int64)][:, None]
+    turned_HN &= np.uint64((1 << kind.signs) - 1)
+    stands_HN = turned_HN[:, : -kind.lag] == (keys >> _WIDTH & _HALF_KEY)[:, None]
+    stands_HN &= turned_HN[:, kind.lag :] == (keys & _HALF_KEY)[:, None]
+    stands_HN &= _changes(words_HN, kind)
+    last = stands_HN.shape[1] - 1 - stands_HN[:, ::-1].argmax(axis=1)
+    return np.stack((stands_HN.argmax(axis=1), last), axis=1).astype(np.int64)
+
+
+def _changes(words: Words, kind: Kind) -> NDArray[np.bool_]:
+    """Where a key says something; that of what does not change, as a tone, says nothing."""
+    first, second = words[..., : -kind.lag], words[..., kind.lag :]
+    found: NDArray[np.bool_] = ((first ^ second) & (first & second) >> _HALF) != 0
+    return found
+
+
+def _chosen(words: Words, kind: Kind) -> NDArray[np.uint64]:
+    at = np.flatnonzero(_changes(words, kind))
+    if not len(at):
+        return np.empty(0, np.uint64)
+    first, second = words[at], words[at + kind.lag]
+    signs_SN = _turned(first & _SIGNS, kind) << _WIDTH | _turned(second & _SIGNS, kind)
+    firm_SN = _turned(first >> _HALF, kind) << _WIDTH | _turned(second >> _HALF, kind)
+    named = np.arange(len(_SLICES), dtype=np.uint64)[:, None] << _HALF | np.uint64(kind.number << int(_KIND))
+    keys = (signs_SN | named).ravel()
+    order = mix64(keys) >> np.bitwise_count(firm_SN).astype(np.uint64).ravel()
+    num = kind.num_keys(len(words))
+    if len(order) > _REPEATED * num:
+        rows = np.flatnonzero(order <= np.partition(order, _REPEATED * num)[_REPEATED * num])
+        keys, order = keys[rows], order[rows]
+    keys, is_first = np.unique(keys[np.argsort(order, kind="stable")], return_index=True)
+    return np.sort(keys[np.argsort(is_first)[:num]])
+
+
+def _turned(words: NDArray[np.uint64], kind: Kind) -> NDArray[np.uint64]:
+    """The bits of a key at each place of the words, of shape (S, N)."""
+    turned: NDArray[np.uint64] = (words | words << _HALF) >> _SLICES[:, None] & np.uint64((1 << kind.signs) - 1)
+    return turned

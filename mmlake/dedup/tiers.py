@@ -198,6 +198,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=audio.matcher,
         is_pairwise=True,
         nearest=nearest.sounds,
+        derived=audio.keys,
         bound=lambda settings: audio.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
         source="Haitsma and Kalker 2002",

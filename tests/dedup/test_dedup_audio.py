@@ -8,9 +8,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, audio, audio_chroma, audio_keys
-from mmlake.dedup.audio_keys import rare_keys
+from mmlake.dedup import DedupSettings, audio, audio_chroma
+from mmlake.dedup.audio_keys import keys_of
 from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 from mmlake.errors import UnreadableItem
 
@@ -196,44 +197,71 @@ def random_words(rng, num):
     return signs | np.uint64(0xFFFFFFFF << 32)
 
 
+def copy_of(rng, words, weak=0.23, firm=0.042):
+    """Signs turned, weak ones before firm ones, in shares that were measured of noise at 10 dB."""
+    draws, is_firm = rng.random((len(words), 32)), (words[:, None] >> np.arange(32, 64, dtype=np.uint64)) & 1
+    turned = (draws < np.where(is_firm, firm, weak)) @ (1 << np.arange(32, dtype=np.uint64))
+    return words ^ turned.astype(np.uint64)
+
+
+def partly_firm(rng, words):
+    mask = (rng.random((len(words), 32)) < 0.75) @ (1 << np.arange(32, dtype=np.uint64))
+    return words & (mask.astype(np.uint64) << np.uint64(32) | np.uint64(0xFFFFFFFF))
+
+
 @pytest.mark.parametrize("num", [200, 2_000])
 def test_candidates_are_found_however_many_strangers_there_are(num):
-    """Every copy with a fifth of its bits turned shares a key with its original, among 10 times as many strangers."""
+    """Every copy with an eleventh of its signs turned is among the best candidates of its original."""
     rng = np.random.default_rng(num)
-    strangers = [random_words(rng, 150) for _ in range(num)]
-    turned = [(rng.random((150, 32)) < 0.12) @ (1 << np.arange(32, dtype=np.uint64)) for _ in range(20)]
-    rows = strangers + [strangers[at] ^ turned[at].astype(np.uint64) for at in range(20)]
-    keys = rare_keys(Ragged.of(rows), np.full(len(rows), 8), lag=4, quota=2, salt=0)
-    assert sum(len(np.intersect1d(keys[at], keys[num + at])) > 0 for at in range(20)) >= 19
-    assert keys.lengths.max() <= 150 / 8 * 6 + 6
+    rows = [partly_firm(rng, random_words(rng, 150)) for _ in range(num)]
+    rows += [copy_of(rng, rows[at]) for at in range(20)]
+    found = audio.matcher({audio.METHOD: Ragged.of(rows), audio.BANDS: Ragged.empty(num + 20)}, SETTINGS)
+    postings = Postings(found.keys)
+    postings.add_all(np.arange(num))
+    others = [postings.sharing(num + at) for at in range(20)]
+    assert sum(units[np.argmax(shared)] == at for at, (units, shared) in enumerate(others) if len(units)) >= 19
 
 
-def test_keys_of_one_recording_repeated_stay_few_and_linear():
-    """4,000 identical recordings and one hot key: no more than 1 KB of keys for each."""
-    one = random_words(np.random.default_rng(0), 60)
-    keys = rare_keys(Ragged.of([one] * 4_000), np.full(4_000, 8), lag=4, quota=2, salt=0)
-    assert 0 < keys.lengths.max() * 8 <= 1_024
-
-
-def test_keys_depend_on_the_set_of_recordings_and_not_on_its_order(monkeypatch):
+@pytest.mark.parametrize("kind", audio._KINDS, ids=audio.METHODS)
+def test_keys_of_a_recording_depend_on_no_other_one(kind):
+    """So that what comes later changes none, and costs its own keys alone."""
     rng = np.random.default_rng(1)
-    rows = [random_words(rng, 40) for _ in range(30)]
-    rows += [row.copy() for row in rows[:10]]
-    order = rng.permutation(len(rows))
-    stretches = np.full(len(rows), 8)
-    straight = rare_keys(Ragged.of(rows), stretches, lag=4, quota=2, salt=0)
-    monkeypatch.setattr(audio_keys, "_PASS_KEYS", 1_000)
-    monkeypatch.setattr(audio_keys, "_BLOCK_WORDS", 100)
-    shuffled = rare_keys(Ragged.of([rows[at] for at in order]), stretches, lag=4, quota=2, salt=0)
-    assert all(np.array_equal(shuffled[place], straight[at]) for place, at in enumerate(order))
+    rows = [random_words(rng, num) for num in (5, 40, 40, 300, 2_000)]
+    rows.append(rows[1].copy())
+    together = keys_of(Ragged.of(rows), kind)
+    assert all(np.array_equal(together[at], keys_of(Ragged.of([row]), kind)[0]) for at, row in enumerate(rows))
+    assert np.array_equal(together[1], together[5]) and len(together[1])
 
 
-def test_strangers_keep_no_keys_however_many_they_are():
-    """What two share by chance does not agree around the key, so nothing is compared."""
+def test_a_recording_has_a_few_keys_and_a_long_one_some_for_each_second():
+    """Of two minutes not many more than of half a minute, of an hour no more than eight bytes for an eighth second."""
     rng = np.random.default_rng(2)
-    rows = Ragged.of([random_words(rng, 150) for _ in range(2_000)])
-    keys = rare_keys(rows, np.full(2_000, 8), lag=4, quota=2, salt=0, bits=8)
-    assert keys.lengths.mean() < 1
+    prints = {audio.METHOD: Ragged.of([random_words(rng, num) for num in (120, 240, 7_200)])}
+    prints[audio.BANDS] = Ragged.of([random_words(rng, num) for num in (930, 1_900, 0)])
+    lengths = audio.keys(prints).lengths
+    assert lengths.tolist() == [64 + 43, 64 + 56 + 32, 64 + (7_200 - 128) // 2]
+    assert lengths[0] * 8 <= 1_024
+
+
+def test_strangers_that_share_a_key_by_chance_are_not_laid_along_each_other(monkeypatch):
+    """Two hundred pairs of strangers with a few keys in common; a copy of a part is compared."""
+    rng = np.random.default_rng(3)
+    rows = [random_words(rng, 150) for _ in range(201)]
+    for row in rows[1:200]:
+        row[40:46] = rows[0][40:46]
+    rows[200] = copy_of(rng, rows[0])
+    rows[200][60:] = random_words(rng, 90)
+    found = audio.matcher({audio.METHOD: Ragged.of(rows), audio.BANDS: Ragged.empty(201)}, SETTINGS)
+    found.keys = keys_of(Ragged.of(rows), audio._KINDS[0]._replace(num=10_000, usual=10_000))
+    shared = [len(np.intersect1d(found.keys[0], found.keys[at])) for at in range(1, 201)]
+    few = np.array([at for at, num in enumerate(shared[:199], 1) if 0 < num <= 8])
+    compared = []
+    monkeypatch.setattr(audio.Recordings, "_compared", lambda _, *args: compared.append(args) or (0, 0.0, 0, (0,) * 4))
+    assert len(few) > 150
+    found.compare(0, few)
+    assert len(compared) <= len(few) // 20
+    found.compare(0, np.array([200]))
+    assert set(compared[-1]) == {0, 200}
 
 
 def test_a_tone_has_no_keys():
