@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mmlake.durable import make_directory
 from mmlake.errors import LakeLocked
 
 
@@ -18,7 +19,7 @@ def exclusive_lock(path: Path, *, what: str) -> Iterator[None]:
 
     what: what the lock guards, as the error's subject: "the catalog /lake/catalog".
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +37,7 @@ def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> 
     note: left in the file for those who come while it is held.
     taken: the error's text, given the note of the holder.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,7 +53,7 @@ def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[None]:
     """Hold the lock of that file together with others who share it; waits for one who holds it alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
@@ -61,7 +62,7 @@ def shared_lock(path: Path) -> Iterator[None]:
 @contextmanager
 def waiting_lock(path: Path) -> Iterator[None]:
     """Hold the lock of that file alone; waits for those who hold it. Its directory is made where it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

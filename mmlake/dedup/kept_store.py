@@ -86,7 +86,6 @@ class KeptJoins:
         held = [[name, one.dtype.str, list(one.shape)] for name, one in arrays.items()]
         header = canonical_json(self._header(kind, digest.hexdigest()) | {"arrays": held}).encode() + b"\n"
         path = self._path(tier)
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, b"".join((header, bytes(-len(header) % _ALIGNED), *chunks)))
 
     def _path(self, tier: str) -> Path:
