@@ -15,8 +15,8 @@ from mmlake import pipeline, publish, upkeep
 from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.lake import Lake
+from mmlake.progress import silent
 from mmlake.publish.version import publish_version
-from mmlake.upkeep.integrity import check_blobs, named_blobs
 from mmlake.versions import VersionStore
 from tests.wiring.plain_run import PRELOADED
 
@@ -60,12 +60,17 @@ def compact(root: str) -> None:
     opened(root).catalog.compact()
 
 
-def repair(root: str) -> list[str]:
-    """What `fsck --repair` does to blobs."""
-    lake = opened(root)
-    lake.store.rebuild_indexes()
-    wrong = dict(check_blobs(lake, named_blobs(lake)))
-    return sorted(f"{one.digest} {one.outcome}" for one in upkeep.repair_blobs(lake, wrong))
+def repair(root: str) -> None:
+    """What `fsck --repair` does."""
+    opened(root).store.rebuild_indexes()
+    checked(opened(root), repair=True)
+
+
+def checked(lake: Lake, *, repair: bool = False) -> list[str]:
+    """What `fsck` finds wrong, and where it repairs, what is left."""
+    kinds = [(kind, list(kind.units(lake))) for kind in upkeep.named(()) if kind.units is not None]
+    found = upkeep.checked_all(lake, kinds, repair=repair, advance_of=lambda kind: silent)
+    return [problem for one in found for problem in one.left]
 
 
 def migrate(root: str) -> None:

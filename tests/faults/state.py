@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmlake.lake import Lake
 from mmlake.publish.ledger import lake_slots
-from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs
 from tests import make
+from tests.faults import jobs
 from tests.faults.jobs import opened, run
 
 
@@ -43,12 +43,9 @@ def ids(lake: Lake) -> dict[str, str]:
 
 
 def problems(lake: Lake) -> list[str]:
-    """What is damaged or missing in the lake: blobs, tables, catalog rows, versions."""
-    found = [f"blob {digest} is {what}" for digest, what in check_blobs(lake, named_blobs(lake))]
-    found += check_tables(lake, lake_slots(lake))
-    found += [f"catalog row {digest}" for digest in lake.catalog.verify()]
+    """What is damaged or missing in the lake: all that `fsck` checks, and every row of the catalog."""
     lake.catalog.verify_unique()
-    return found + [problem for name in lake.versions.tags() for problem in lake.versions.verify(name)]
+    return jobs.checked(lake) + [f"catalog row {digest}" for digest in lake.catalog.verify()]
 
 
 def recovered(root: Path, landing: Path) -> dict[str, str]:
