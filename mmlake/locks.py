@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-from mmlake.errors import LakeLocked
+from mmlake.durable import make_directory
+from mmlake.errors import LakeLocked, SettingsError
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @contextmanager
@@ -18,10 +23,9 @@ def exclusive_lock(path: Path, *, what: str) -> Iterator[None]:
 
     what: what the lock guards, as the error's subject: "the catalog /lake/catalog".
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    with _opened(path) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise LakeLocked(
                 f"{what} is being written by another process; wait for it to end, or stop it, then run this again"
@@ -36,7 +40,7 @@ def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> 
     note: left in the file for those who come while it is held.
     taken: the error's text, given the note of the holder.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,16 +56,41 @@ def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[None]:
     """Hold the lock of that file together with others who share it; waits for one who holds it alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
+    with _opened(path) as file:
+        _lock(file, fcntl.LOCK_SH)
         yield
 
 
 @contextmanager
 def waiting_lock(path: Path) -> Iterator[None]:
     """Hold the lock of that file alone; waits for those who hold it. Its directory is made where it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with _opened(path) as file:
+        _lock(file, fcntl.LOCK_EX)
         yield
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """The file of the lock. Raises SettingsError where nothing can be written."""
+    try:
+        make_directory(path.parent)
+        return path.open("ab")
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise SettingsError(
+            f"{path.parent} cannot be written ({os.strerror(error.errno)}): it can be read, and nothing in it made; "
+            "mount it for writing, correct its owner or mode, or name another lake"
+        ) from error
+
+
+def _lock(file: IO[bytes], how: int) -> None:
+    """Raises SettingsError where the file system has no locks."""
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        raise SettingsError(
+            f"the file system of {file.name!r} has no locks (flock: {os.strerror(error.errno)}), so two writers could "
+            "not be kept apart; put the lake on a local disk, or mount this one with locks"
+        ) from error

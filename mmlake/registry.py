@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlake import checked_json
+from mmlake.durable import make_directory
 from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.sources import Shard
 
@@ -152,7 +153,7 @@ class Registry:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(self.path.parent)
         with closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
             database.execute(_SCHEMA)
             database.execute(_REMEMBERED)

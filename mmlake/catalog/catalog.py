@@ -25,9 +25,9 @@ from mmlake.catalog import columns as stored_columns
 from mmlake.catalog import search as searching
 from mmlake.catalog.columns import STORED
 from mmlake.catalog.files import NAME as FILES
-from mmlake.catalog.files import TableFiles
+from mmlake.catalog.files import TableFiles, is_of_machine
 from mmlake.catalog.hashes import row_hashes
-from mmlake.catalog.indexes import has_index, index_text, index_vectors
+from mmlake.catalog.indexes import has_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
@@ -249,15 +249,18 @@ class Catalog:
             return [f"{self.root / FILES} is not what was written"]
         except (TableCorrupt, ContractBroken) as error:
             return [str(error)]
-        except (RuntimeError, OSError):  # of Lance, which parses what a writer that died left
+        except (RuntimeError, OSError) as error:  # of Lance, which parses what a writer that died left
+            if is_of_machine(error):
+                raise
             return [f"the table in {self.root} cannot be read to its end"]
         return found
 
     def settle(self) -> None:
-        """Write down the files of a sound table whose last writer did not end, or was of an earlier release."""
-        if not self._files.is_settled and self._open() is not None:
+        """Write down the files of a table whose rows are sound and whose last writer did not end, or was of an earlier
+        release; its indexes are made anew."""
+        if not self._files.is_settled and (table := self._open()) is not None:
             with self._writing():
-                pass
+                index_anew(table)
 
     def drop(self) -> None:
         """Remove the table and all that is known of it; the next write begins anew."""
@@ -288,6 +291,8 @@ class Catalog:
         try:
             return self._connect().open_table(_TABLE)
         except (RuntimeError, OSError, ValueError) as error:
+            if is_of_machine(error):
+                raise
             raise TableCorrupt(f"the catalog in {self.root} cannot be opened; {_REMEDY}") from error
 
     def _open_to_write(self) -> Any:

@@ -9,8 +9,10 @@ down is never taken anew.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ _HINT = (
 # what this process has hashed: (path, inode, size, times) -> SHA-256; a search in a service hashes each file once
 _HASHED: dict[tuple[str, int, int, int, int], str] = {}
 _MAX_HASHED = 100_000
+_OS_ERROR = re.compile(r"os error (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,3 +132,10 @@ def _sha256(path: Path, facts: os.stat_result, *, anew: bool) -> str:
         with path.open("rb") as file:
             _HASHED[key] = hashlib.file_digest(file, "sha256").hexdigest()
     return _HASHED[key]
+
+
+def is_of_machine(error: Exception) -> bool:
+    """Whether the error is the operating system's, which Lance quotes; a file that is missing is a damage."""
+    said = _OS_ERROR.search(str(error))
+    code = getattr(error, "errno", None) or (int(said[1]) if said else None)
+    return code not in (None, errno.ENOENT)

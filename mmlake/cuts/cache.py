@@ -22,9 +22,10 @@ from mmlake.cuts.runner import program_digest
 from mmlake.cuts.settings import OF_CLIPS, CutSettings
 from mmlake.cuts.sound import cut_recording, cut_sound
 from mmlake.cuts.video import Span, cut_film
+from mmlake.durable import make_directory, put_in_place
 from mmlake.locks import waiting_lock
 from mmlake.records import canonical_json, digest_of
-from mmlake.store import sync_directory, write_atomically
+from mmlake.store import write_atomically
 
 _FORMAT = 1  # counted up when the code cuts other bytes with the same settings and program
 _CLIP, _SOUND, _SEGMENT = "mp4", "sound.flac", "flac"
@@ -121,7 +122,7 @@ class CutCache:
         path = self._path(digest, kind)
         if make is None:
             return _known(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         with waiting_lock(path.parent / "lock"):
             if (known := _known(path)) is not None:
                 return known
@@ -136,7 +137,7 @@ class CutCache:
 
     def _part(self, digest: str, kind: str) -> Path:
         folder = self._path(digest, kind).parent
-        folder.mkdir(parents=True, exist_ok=True)
+        make_directory(folder)
         return folder / f"{secrets.token_hex(8)}.part"
 
     def _key(self, kind: str) -> str:
@@ -167,8 +168,7 @@ def _commit(part: Path, path: Path, facts: dict[str, Any]) -> Cut:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
     size_bytes = part.stat().st_size
-    os.replace(part, path)
-    sync_directory(path.parent)
+    put_in_place(part, path)
     write_atomically(_said(path), checked_json.dumps({"sha256": sha256, "size_bytes": size_bytes, "facts": facts}))
     return Cut(path=path, sha256=sha256, size_bytes=size_bytes, facts=facts)
 

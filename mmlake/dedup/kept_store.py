@@ -84,7 +84,6 @@ class KeptJoins:
         held = [[name, one.dtype.str, list(one.shape)] for name, one in arrays.items()]
         header = checked_json.dumps(self._header(kind, digest.hexdigest()) | {"arrays": held}) + b"\n"
         path = self._path(tier)
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, b"".join((header, bytes(-len(header) % _ALIGNED), *chunks)))
 
     def _path(self, tier: str) -> Path:

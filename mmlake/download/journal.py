@@ -26,6 +26,7 @@ from pathlib import Path
 
 from mmlake import checked_json
 from mmlake.download.results import DownloadResult
+from mmlake.durable import make_directory
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.formats.urls import redacted
 from mmlake.records import digest_of
@@ -82,7 +83,7 @@ class Journal:
         if self._snapshot is not None:
             raise OSError(errno.EROFS, "the journal of downloads cannot be written here", str(self._path))
         if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(self._path.parent)
             self._connection = sqlite3.connect(
                 self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None
             )

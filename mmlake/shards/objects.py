@@ -23,11 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake import checked_json
+from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import ShardCorrupt
 from mmlake.records import digest_of
 from mmlake.shards.index import OURS, PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
 from mmlake.shards.plan import ShardPlan
-from mmlake.store import sync_directory, write_atomically
+from mmlake.store import write_atomically
 from mmlake.store.files import UNFINISHED
 
 DIRECTORY = "objects"
@@ -81,23 +82,21 @@ class ShardObjects:
     def part(self, shard: ShardPlan) -> Path:
         """A new name for the tar while it is written."""
         folder = self.data(shard.digest).parent
-        folder.mkdir(parents=True, exist_ok=True)
+        make_directory(folder)
         return folder / f"{secrets.token_hex(8)}{UNFINISHED}"
 
     def commit(
         self, shard: ShardPlan, part: Path, table: pa.Table, facts: dict[str, Any], weights: np.ndarray
     ) -> ShardEntry:
         """The entry of the shard, its synced tar put in its place, its index after it. facts: of the tar."""
-        os.replace(part, self.data(shard.digest))
-        sync_directory(part.parent)
+        put_in_place(part, self.data(shard.digest))
         data = idx_bytes(table, facts | {"plan": shard.digest})
         write_atomically(self.idx(shard.digest), data)
         return self._indexed(shard, data, weights)
 
     def commit_rows(self, shard: ShardPlan, part: Path, facts: dict[str, Any]) -> ShardEntry:
         """The entry of the shard, its synced Parquet file put in its place, its facts after it."""
-        os.replace(part, self.data(shard.digest, PARQUET))
-        sync_directory(part.parent)
+        put_in_place(part, self.data(shard.digest, PARQUET))
         facts = facts | {"plan": shard.digest}
         write_atomically(self.facts(shard.digest), checked_json.dumps(facts))
         return _entry(shard, facts)

@@ -13,8 +13,9 @@ blob. Its index (`index.py`) is a fanout table and sorted entries of 44 bytes (d
 size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
 """
 
+from mmlake.durable import sync_directory
 from mmlake.store.blobs import Blobs, StoreStats
-from mmlake.store.files import sync_directory, write_atomically
+from mmlake.store.files import write_atomically
 from mmlake.store.index import Entry, PackIndex
 from mmlake.store.local import BlobStore
 from mmlake.store.location import open_store

@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from mmlake.durable import make_directory, sync_directory
+
 UNFINISHED = ".part"
 # what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
 BLOCK_BYTES = 4096
@@ -24,24 +26,14 @@ _KEPT_BUFFERS = 4
 _READ_BYTES = 64 << 10  # files up to here are read whole: a mapped one keeps a file descriptor
 
 
-def sync_directory(directory: str | os.PathLike[str]) -> None:
-    """Make renames inside the directory durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def write_atomically(path: Path, data: bytes) -> None:
     """Put the bytes at the path so that a reader sees the old file or the new one, never a part; durable on return."""
-    missing = [above for above in (path.parent, *path.parent.parents) if not above.exists()]
+    make_directory(path.parent)
     with AtomicFile(path.parent) as file:
         file.write(data)
         file.sync()
         file.rename_to(path)
-    for directory in (path.parent, *(above.parent for above in missing)):
-        sync_directory(directory)
+    sync_directory(path.parent)
 
 
 def age_s(entry: os.DirEntry[str], now_s: float) -> float:

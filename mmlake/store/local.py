@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from mmlake.durable import make_directory, put_in_place
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.store import pack_rewrites
@@ -20,7 +21,6 @@ from mmlake.store.files import (
     BufferedAtomicFile,
     Buffers,
     sweep_directory,
-    sync_directory,
     write_atomically,
 )
 from mmlake.store.index import sorted_once
@@ -290,7 +290,7 @@ class BlobStore(Blobs):
         self, digest: Digest, extension: str, reason: str, *, data: bytes | None = None, path: Path | None = None
     ) -> None:
         directory = self.root / "quarantine"
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         number = next(
             number
             for number in range(len(os.listdir(directory)) + 1)
@@ -304,9 +304,7 @@ class BlobStore(Blobs):
         if path is None:
             write_atomically(target, data or b"")
             return
-        os.replace(path, target)
-        sync_directory(directory)
-        sync_directory(path.parent)
+        put_in_place(path, target)
 
 
 def _is_sound(path: Path, digest: Digest) -> bool:

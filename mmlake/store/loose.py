@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from mmlake.durable import sync_directory
 from mmlake.records import Digest
-from mmlake.store.files import AtomicFile, sweep_directory, sync_directory
+from mmlake.store.files import AtomicFile, sweep_directory
 from mmlake.store.names import blob_name, digest_in
 from mmlake.store.pack_directory import GLANCE_S, SETTLED_S
 

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from mmlake.durable import sync_directory
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
 from mmlake.store.bloom import BloomFilter
-from mmlake.store.files import AtomicFile, BufferedAtomicFile, in_memory, sync_directory
+from mmlake.store.files import AtomicFile, BufferedAtomicFile, in_memory
 from mmlake.store.index import Entry, PackIndex, sorted_once
 from mmlake.store.pack_file import HEADER_BYTES, PackWriter, Record, parse_record
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from mmlake.durable import make_directory
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
 from mmlake.store.files import Buffers
@@ -29,7 +30,7 @@ MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came si
 def _alone(packs: Packs) -> Iterator[bool]:
     """Hold the lock for rewriting packs, once it is free. False on a file system without locks: two rewriters
     then leave blobs twice at worst, since each writes before it deletes."""
-    packs.directory.mkdir(parents=True, exist_ok=True)
+    make_directory(packs.directory)
     with (packs.directory / "lock").open("ab") as file:
         is_alone = False
         with suppress(OSError):

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mmlake import checked_json
+from mmlake.durable import make_directory
 from mmlake.errors import BlobCorrupt, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.store import sync_directory, write_atomically
 
@@ -233,7 +234,7 @@ class Refs:
 
     def _append(self, name: str, line: dict[str, object]) -> None:
         path = self._log_path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
         with path.open("ab") as file:
             # the newline comes first: it ends a torn line, should there be one
             file.write(b"\n" + checked_json.dumps(line))

@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import checked_json
+from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.recipes import Recipe
 from mmlake.records import digest_of, is_digest
-from mmlake.store import sync_directory, write_atomically
+from mmlake.store import write_atomically
 from mmlake.versions import migration
 from mmlake.versions.counts import Tally
 from mmlake.versions.diff import Diff, Side, compare
@@ -213,11 +214,9 @@ class VersionStore:
 
     def _put_aside(self, path: Path) -> None:
         target = self.root / "old" / path.relative_to(self.root)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(target.parent)
         if path.exists():
-            path.replace(target)
-            sync_directory(target.parent)
-            sync_directory(path.parent)
+            put_in_place(path, target)
 
     def verify(self, ref: str) -> list[str]:
         """What is wrong with the version, in sentences: unsound manifest or segments, totals that do not add up.

@@ -272,4 +272,4 @@ def test_a_file_written_atomically_is_the_old_or_the_new_one(name, tmp_path, mon
 def test_new_directories_of_a_file_written_atomically_are_synced(tmp_path, monkeypatch) -> None:
     events = traced(monkeypatch, tmp_path)
     write_atomically(tmp_path / "a" / "b" / "file", b"x")
-    assert events == ["sync part", "rename a/b/file", "sync a/b", "sync a", "sync ."]
+    assert events == ["sync .", "sync a", "sync part", "rename a/b/file", "sync a/b"]

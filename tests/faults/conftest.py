@@ -1,0 +1,48 @@
+"""One machine for all tests of faults, and one small lake that was left alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults import state
+from tests.faults.disk import Call, calls
+from tests.faults.jobs import opened
+from tests.faults.machine import Machine, started
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A lake that was made, ran again with another shard, was compacted and cleared of garbage, all undisturbed."""
+
+    base: Path  # holds `disk/lake`, `first` (the lake after its first run) and both landing zones
+    calls: list[Call]
+    ids: dict[str, str]  # what it holds
+
+    @property
+    def landing(self) -> Path:
+        return self.base / "landing"
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with started(tmp_path_factory.mktemp("machine")) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="session")
+def recorded(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    base = tmp_path_factory.mktemp("recorded")
+    disk, lake, record = base / "disk", base / "disk" / "lake", base / "record"
+    disk.mkdir()
+    landing = state.land(base / "landing")
+    assert machine.do("run", lake, landing, root=disk, record=record).is_done
+    shutil.copytree(lake, base / "first", symlinks=True)
+    state.land_more(landing)
+    for job, *given in (("run", lake, landing), ("compact", lake), ("collect", lake)):
+        assert machine.do(job, *given, root=disk, record=record).is_done
+    return Recorded(base=base, calls=calls(record), ids=state.ids(opened(lake)))
