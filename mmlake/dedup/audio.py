@@ -64,9 +64,9 @@ _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
 _KINDS = (
-    Kind(METHOD, 0, signs=14, lag=5, num=128, usual=256, every=2, least=0, around=np.arange(-8, 24)),
+    Kind(METHOD, 0, signs=14, lag=5, num=192, usual=256, every=2, least=0, around=np.arange(-8, 24)),
     # longer recordings have keys enough without them
-    Kind(BANDS, 1, signs=14, lag=4, num=128, usual=625, every=0, least=64, around=np.arange(-16, 48, 2)),
+    Kind(BANDS, 1, signs=14, lag=4, num=192, usual=625, every=0, least=192, around=np.arange(-16, 48, 2)),
 )
 
 

@@ -234,12 +234,12 @@ def test_keys_of_a_recording_depend_on_no_other_one(kind):
 
 
 def test_a_recording_has_a_few_keys_and_a_long_one_some_for_each_second():
-    """Of half a minute 2 KB at most, of a quarter of an hour no more than eight bytes for a quarter of a second."""
+    """Of half a minute 3 KB at most, of a quarter of an hour no more than eight bytes for a quarter of a second."""
     rng = np.random.default_rng(2)
     prints = {audio.METHOD: Ragged.of([random_words(rng, num) for num in (120, 240, 7_200)])}
     prints[audio.BANDS] = Ragged.of([random_words(rng, num) for num in (930, 1_900, 0)])
     lengths = audio.keys(prints).lengths
-    assert lengths.tolist() == [128 + 86, 128 + 64, 128 + (7_200 - 256) // 2]
+    assert lengths.tolist() == [192 + 192, 192 + 192, 192 + (7_200 - 256) // 2]
 
 
 def test_strangers_that_share_a_key_by_chance_are_not_laid_along_each_other(monkeypatch):
