@@ -242,7 +242,8 @@ class Catalog:
         anew: hash also what this process has hashed before."""
         try:
             found = self._files.problems(anew=anew)
-            if not found and self._open() is not None and not self._files.is_settled:
+            if not found and (table := self._open()) is not None and not self._files.is_settled:
+                table.list_versions()  # reads the manifests of old versions, by which `compact` knows what to remove
                 self.verify_unique()
                 found = [f"the row of {digest} does not hash to what was written" for digest in self.verify()]
         except ValueError:

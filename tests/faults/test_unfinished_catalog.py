@@ -14,6 +14,9 @@ from tests.catalog.test_catalog_table import simple
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "an empty manifest": lambda root: min((root / "catalog.lance" / "_versions").glob("*.manifest")).write_bytes(b""),
+    "an older manifest of zeros": lambda root: max(
+        (root / "catalog.lance" / "_versions").glob("*.manifest")
+    ).write_bytes(bytes(500)),
     "an empty data file": lambda root: next((root / "catalog.lance" / "data").iterdir()).write_bytes(b""),
     "a data file that is gone": lambda root: next((root / "catalog.lance" / "data").iterdir()).unlink(),
     "no versions": lambda root: [path.unlink() for path in (root / "catalog.lance" / "_versions").iterdir()],
