@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mmlake.dedup import DedupSettings, audio, image, text, tiers_of, video_hashes, video_matcher
+from mmlake.dedup import DedupSettings, audio, image, text, tiers_of, video_hashes
 from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import by_digest
 from mmlake.dedup.tiers import tier_stars
+from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 
 SETTINGS = DedupSettings()
 _COPIES = 3  # one unit in so many is a copy of an earlier one
@@ -98,7 +99,8 @@ def _films(num: int) -> Prints:
         hashed = video_hashes.hashed(planes)
         windows = hashed.hashes_VNW.transpose(0, 2, 1).reshape(-1)
         values = (windows[:frames], windows[frames:], pack_bytes(hashed.luma_VN64), hashed.keys)
-        found.append(dict(zip(video_matcher.METHODS, values, strict=True)))
+        methods = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD)  # details of moments decide elections alone
+        found.append(dict(zip(methods, values, strict=True)))
     return found
 
 

@@ -52,14 +52,17 @@ def test_what_overlaps_is_above_the_bound_and_a_side_may_be_empty():
 def test_a_version_keeps_the_estimated_recall_and_shows_it(done):
     lake = done.lake
     name = done.versions["curated"]
-    kept = lake.versions.read(name).made_with["recall"]["semantic_duplicates"]
-    assert set(kept) == set(lake.parts.modalities)
-    assert all(0 <= one["found"] <= one["units"] and one["low"] <= one["high"] for one in kept.values())
+    kept = lake.versions.read(name).made_with["recall"]
+    assert set(kept) == {"near_duplicates", "semantic_duplicates"}
+    for of_step in kept.values():
+        assert set(of_step) == set(lake.parts.modalities)
+        assert all(0 <= one["found"] <= one["units"] and one["low"] <= one["high"] for one in of_step.values())
     shown = RUNNER.invoke(app, ["show", name, "--lake", str(lake.root)]).stdout
-    assert "Estimated recall" in shown and "semantic_duplicates" in shown
-    assert json.loads(RUNNER.invoke(app, ["show", name, "--lake", str(lake.root), "--json"]).stdout)["made_with"][
-        "recall"
-    ] == {"semantic_duplicates": kept}
+    assert "Estimated recall" in shown and all(step in shown for step in kept)
+    assert (
+        json.loads(RUNNER.invoke(app, ["show", name, "--lake", str(lake.root), "--json"]).stdout)["made_with"]["recall"]
+        == kept
+    )
     assert "estimated recall of the search" in write_version_report(lake, name).read_text()
 
 

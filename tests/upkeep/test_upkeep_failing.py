@@ -185,7 +185,7 @@ def test_a_lost_keyframe_is_made_again_from_its_film(own) -> None:
     frame = track["keyframes"][0]["digest"]
     lake.store.remove(frame)
     repairs = list(repair_blobs(lake, [frame]))
-    assert [(repair.digest, repair.outcome) for repair in repairs] == [(frame, "requested")]
+    assert [(repair.unit, repair.outcome) for repair in repairs] == [(frame, "requested")]
     pipeline.run_tables(lake, modalities=["video"])
     assert lake.store.verify(frame) is None
 
