@@ -49,9 +49,14 @@ def problems(lake: Lake) -> list[str]:
 
 
 def recovered(root: Path, landing: Path) -> dict[str, str]:
-    """What the lake holds after one undisturbed run. Asserts that nothing in it is damaged."""
+    """What the lake holds after one undisturbed run and, where `fsck` then finds something, its repair. Asserts that
+    nothing in it is damaged."""
     run(str(root), str(landing))
     lake = opened(root)
+    if found := problems(lake):
+        # a tag whose writer ended before the line that says that it was made: the tag is whole, and counts
+        assert all("does not say that" in problem for problem in found), found
+        jobs.repair(str(root))
     assert problems(lake) == []
     assert lake.catalog.search("harbour", limit=3) is not None
     return ids(lake)
