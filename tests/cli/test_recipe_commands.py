@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from mmlake.errors import MmlakeError, SettingsError
 from mmlake_assets import console
 from mmlake_assets.run import run_lake
 from mmlake_resources import CudaExecutorResource
+from tests.lakes import copied
 
 RUNNER = CliRunner()
 MINE = 'name = "pictures"\ndescription = "Pictures alone."\nwhere = "modality = \'image\'"\n'
@@ -28,6 +30,12 @@ def call(*words: object) -> str:
 
 def read(*words: object) -> dict:
     return json.loads(call(*words, "--json"))
+
+
+@pytest.fixture(scope="module")
+def done(done, tmp_path_factory) -> Iterator[object]:
+    """A copy, since versions are published into it, and one of them is damaged."""
+    yield from copied(done, tmp_path_factory.mktemp("recipes"))
 
 
 @pytest.fixture
