@@ -30,7 +30,7 @@ from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.tiers import tier_stars
+from mmlake.dedup.tiers import joined_tier
 from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 
 SETTINGS = DedupSettings()
@@ -149,7 +149,7 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
         mine, digests = part(rows)
         started = time.process_time()
         units = Units(pa.array(digests, pa.string()), partial(digests_of, mine))
-        found = tier_stars(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
+        found, _ = joined_tier(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
         return found, time.process_time() - started
 
     everything, most = range(len(prints)), np.flatnonzero(~chosen).tolist()

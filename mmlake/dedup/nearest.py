@@ -1,7 +1,7 @@
 """How alike a few chosen units are to any others, by passes over all prints that know nothing of keys: what the recall
 of joins by keys is estimated against. Coarse, and quick; the exact measure has the last word.
 
-Legend: C chosen units, N others, F frames, S samples of a sound.
+Legend: C chosen units, N others, F frames.
 """
 
 from __future__ import annotations

@@ -261,20 +261,6 @@ def _in_order(nodes: pa.Table) -> pa.Table:
     return nodes if pc.all(is_rising, min_count=0).as_py() else nodes.sort_by("digest")
 
 
-def tier_stars(
-    tier: Tier,
-    prints: PrintTable,
-    units: Units,
-    standing: Standing,
-    *,
-    settings: DedupSettings,
-    kept: KeptJoins | None = None,
-    advance: Advance = silent,
-) -> Stars:
-    """The edges that the tier finds between the units."""
-    return joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)[0]
-
-
 def joined_tier(
     tier: Tier,
     prints: PrintTable,
