@@ -1,4 +1,4 @@
-"""Benchmarks that a user runs: `mmlake bench ann`."""
+"""Benchmarks that a user runs: `mmlake bench ann`; `mmlake bench av` stands in `bench_av.py`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,8 @@
+"""The parts of `mmlake bench av`. Add yours here: a module of this package with its two functions, and a row."""
+
+from __future__ import annotations
+
+from mmlake.bench.av.rows import Part
+
+_ROWS: tuple[Part, ...] = ()
+PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
