@@ -61,7 +61,7 @@ def av(
 
 def _draw_parts(out: Console, found: dict[str, Any]) -> None:
     lines = [[one["name"], one["what"], one["truth"]] for one in found["parts"]]
-    out.print(table("", ["part", "what it measures", "truth beside the media of a labelled folder"], lines))
+    out.print(table("", ["part", "what it measures", "truth next to the media of a labelled folder"], lines))
 
 
 def _draw(out: Console, found: dict[str, Any]) -> None:

@@ -54,4 +54,4 @@ class Part:
     what: str
     generated: Callable[[Run], Iterable[AvRow]]  # on media made with the seed, whose truth is known
     labelled: Callable[[Path, Run], Iterable[AvRow]] | None  # on a user's folder; None where nobody labels such a thing
-    truth: str  # how the truth stands beside the media of such a folder
+    truth: str  # how the truth stands next to the media of such a folder
