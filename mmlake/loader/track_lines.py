@@ -45,6 +45,7 @@ class TrackLine:
     cues: list[dict[str, Any]]  # text, start_s, end_s, score
     keyframes: list[dict[str, Any]]  # time_s, and offset and size_bytes in the member that `keyframes_media` names
     keyframes_media: dict[str, str] | None
+    shots: list[dict[str, Any]]  # start_s, end_s, transition; empty in recordings
     text: str  # with anchors, as in the file
 
 
@@ -129,6 +130,7 @@ def _line(key: str, shard: str, endings: Sequence[str], facts: Mapping[str, Any]
             "word_scores": [word["score"] for word in words],
             "frames": facts.get("keyframes", []),
             "frames_media": member("keyframes.mjpeg"),
+            "shots": facts.get("shots", []),
         },
     }
 
@@ -154,6 +156,7 @@ def _parsed(line: Mapping[str, Any]) -> TrackLine | None:
         cues=cues,
         keyframes=tracks["frames"],
         keyframes_media=tracks["frames_media"],
+        shots=tracks.get("shots", []),  # lines of earlier releases have none
         text=line["text"],
     )
 

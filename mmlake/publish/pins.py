@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from mmlake.publish.results import read_result
 from mmlake.publish.unit_facts import UNIT_COLUMNS, facts_of_shard
 from mmlake.quality.transcript import WRONG_TRANSCRIPT
 from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json, digest_of
+from mmlake.shards import LATER_FACTS
 from mmlake.store import write_atomically
 from mmlake.versions.values import digest_of_values
 
@@ -70,16 +71,25 @@ class Pins:
         except FileNotFoundError as error:
             raise BlobMissing(f"{self._name(pack)} is absent from {self._root}; {_REMEDY}") from error
         try:
-            table = pq.read_table(pa.BufferReader(data), schema=_COLUMNS[pack.kind], page_checksum_verification=True)
+            schema = _columns_of(pq.read_schema(pa.BufferReader(data)).names, pack.kind)
+            table = pq.read_table(pa.BufferReader(data), schema=schema, page_checksum_verification=True)
         except (pa.ArrowException, OSError, ValueError, KeyError):
             table = None
         if table is None or digest_of_values(table)[0] != pack.digest:
             raise BlobCorrupt(f"{self._name(pack)} does not hash to its name; {_REMEDY}")
+        for field in _COLUMNS[pack.kind]:
+            if field.name not in table.column_names:
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
         return table
 
     def _name(self, pack: Pack) -> str:
         of = f" of {pack.shard}" if pack.shard else ""
         return f"pack {pack.digest} ({pack.kind}{of}), to which version {self._version[:12]} is pinned,"
+
+
+def _columns_of(names: Sequence[str], kind: str) -> pa.Schema:
+    """The columns of a pack with these names: those of an earlier release lack what came later."""
+    return pa.schema([field for field in _COLUMNS[kind] if field.name in names or field.name not in LATER_FACTS])
 
 
 _REMEDY = "copy it back, or publish a new version: this one cannot be written as it was"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from mmlake import preprocess
 from mmlake.lake import Lake
 from mmlake.schemas import ALIGNMENTS, TRACKS
-from mmlake.shards import Held, UnitFacts
+from mmlake.shards import LATER_FACTS, Held, UnitFacts
 from mmlake.tables import Slot
 
 _COPIED = ("digest", "audio_digest", "duration_s", "start_frame", "end_frame", "keyframes", "cues", "transcript")
@@ -28,6 +28,7 @@ UNIT_COLUMNS = pa.schema(
         *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
         pa.field("words", ALIGNMENTS.arrow.field("words").type),
         pa.field("transcript_match", pa.float64()),
+        *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in LATER_FACTS),
     ]
 )
 _EMPTY = UnitFacts()
@@ -61,7 +62,9 @@ class VersionTracks:
         found: dict[str, Any] = self._batches[at].slice(row - int(self._numbers[at]), 1).to_pylist()[0]
         del found["digest"]
         found["keyframes"] = [{"time_s": one["time_s"], "digest": one["digest"]} for one in found["keyframes"]]
-        return UnitFacts(**found)
+        return UnitFacts(
+            **{name: value for name, value in found.items() if value is not None or name not in LATER_FACTS}
+        )
 
     def _row(self, digest: str) -> int:
         place = int(np.searchsorted(self._sorted, digest.encode()))
@@ -101,7 +104,7 @@ def facts_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
     tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
     tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
     rows = preprocess.unit_tracks(tracks, units)
-    names = [*_COPIED, "parent_digest", "span_start_s", "span_end_s"]
+    names = [*_COPIED, *LATER_FACTS, "parent_digest", "span_start_s", "span_end_s"]
     aligned = _aligned(lake, Slot(ALIGNMENTS.name, modality, shard), units["parent_digest"])
     facts = rows.select(names).to_pylist()
     for row in facts:

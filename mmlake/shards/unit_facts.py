@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 
+# facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
+# that the shards of such a version stay what they were
+LATER_FACTS = ("shots",)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnitFacts:
     """The facts of one unit. All times are seconds from its beginning."""
@@ -20,6 +25,7 @@ class UnitFacts:
     cues: Sequence[Mapping[str, Any]] = field(default_factory=list)  # text, start_s, end_s, score
     transcript: str | None = None
     transcript_match: float | None = None  # confidence that the item's sound says its transcript, 0..1
+    shots: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of films: start_s, end_s, transition
 
     @property
     def said(self) -> str:
