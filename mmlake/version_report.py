@@ -31,6 +31,7 @@ from mmlake.report import (
 from mmlake.report_crossed import crossed_of
 from mmlake.report_duplicates import clusters_of, pairs_of
 from mmlake.report_examples import Examples, spread
+from mmlake.report_tracks import tracks_of
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.versions import Manifest
 
@@ -120,6 +121,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         for modality in lake.parts.modalities
         for row in spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
     ]
+    data.tracks = tracks_of(lake, version)
     data.maps = [
         found
         for modality in lake.parts.modalities

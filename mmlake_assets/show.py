@@ -21,11 +21,13 @@ from mmlake.cli.app import bars_of, messages, of_the_disk
 from mmlake.drawing import number_of
 from mmlake.errors import LakeLocked, SettingsError
 from mmlake.lake import Lake
+from mmlake.loader import TrackSample, track_samples
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance
 from mmlake.publish import Request
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
+from mmlake.track_drawing import drawn_tracks
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
 from mmlake.truth_samples import SampleTruth, compare_samples
 from mmlake.truth_units import UnitTruth, compare_units
@@ -47,6 +49,7 @@ class Shown:
     truth: Truthful | None = None
     samples: SampleTruth | None = None  # planted samples, as the curated version holds them
     units: UnitTruth | None = None  # planted films and recordings of minutes, likewise
+    tracks: TrackSample | None = None  # of the demo: a clip as the loader reads it from the curated version's shards
     changes: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -61,6 +64,7 @@ class Shown:
             "truth": self.truth.to_dict() if self.truth else None,
             "planted_samples": asdict(self.samples) if self.samples else None,
             "planted_units": asdict(self.units) if self.units else None,
+            "tracks": {"sample": self.tracks.key, **self.tracks.facts} if self.tracks else None,
         }
 
     @property
@@ -73,7 +77,8 @@ class Shown:
         """The summary table, the truth where it is known, and which command comes next."""
         planted = [*(self.truth.tables() if self.truth else ())]
         planted += [one.drawn() for one in (self.samples, self.units) if one is not None]
-        for part in (*self.summary.tables(), *planted):
+        clip = [] if self.tracks is None else [drawn_tracks(self.tracks, width=min(out.width, 120))]
+        for part in (*self.summary.tables(), *planted, *clip):
             out.print(part)
             out.print()
         lake = shlex.quote(str(self.lake.root))
@@ -151,6 +156,9 @@ def run_and_show(
         truth=met,
         samples=compare_samples(lake, truth, ran.versions["curated"]) if truth else None,
         units=compare_units(lake, truth, ran.versions["curated"]) if truth else None,
+        tracks=next(iter(track_samples(lake.shards_dir / lake.versions.resolve("curated"), 1)), None)
+        if truth
+        else None,
         runs=ran.runs,
         made=ran.made,
         versions=ran.versions,
@@ -158,6 +166,11 @@ def run_and_show(
         seconds=seconds,
         changes=changes,
     )
+
+
+def _clip(lake: Lake) -> TrackSample | None:
+    """The clip of the curated version with the most to show."""
+    return next(iter(track_samples(lake.shards_dir / lake.versions.resolve("curated"), 1)), None)
 
 
 def publish_and_show(

@@ -304,21 +304,45 @@ def verify(
 def tracks(
     version: Annotated[str, typer.Argument(help="Version, branch, tag or id; its training shards are there.")],
     out: Annotated[Path, typer.Option("--out", help="File of JSON lines.")] = Path("tracks.jsonl"),
+    show: Annotated[
+        int, typer.Option("--show", min=0, help="Write nothing, and draw this many films with the most to show.")
+    ] = 0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
     """Write a line per clip, segment, film and recording of a version: its words between anchors such as
-    <start:2.10s><end:4.50s>, its keyframes, and which shard holds its media. `mmlake.loader.read_tracks` reads it back.
+    <start:2.10s><end:4.50s>, its keyframes and shots, and which shard holds its media. `mmlake.loader.read_tracks`
+    reads it back.
 
-    Example: `mmlake tracks curated --out curated.jsonl`
+    Example: `mmlake tracks curated --out curated.jsonl`, `mmlake tracks curated --show 3`
     """
     from mmlake.loader import write_tracks
 
     opened = open_lake(lake)
     directory = opened.shards_dir / opened.versions.resolve(version)
+    if show:
+        _show_tracks(version, directory, show, as_json=as_json)
+        return
     count = write_tracks(directory, out)
     emit(
         {"version": version, "shards": str(directory), "path": str(out), "num_lines": count},
         as_json=as_json,
         draw=lambda drawn: drawn.print(f"{count} lines in {out}; their media are in {directory}"),
     )
+
+
+def _show_tracks(version: str, directory: Path, count: int, *, as_json: bool) -> None:
+    from mmlake.loader import track_samples
+    from mmlake.track_drawing import drawn_tracks
+
+    samples = track_samples(directory, count)
+
+    def draw(out: Console) -> None:
+        for sample in samples:
+            out.print(drawn_tracks(sample, width=min(out.width, 120)))
+            out.print()
+        if not samples:
+            out.print(f"{version} holds no film in shards of tar files")
+
+    found = [{"sample": sample.key, "shard": sample.shard, **sample.facts} for sample in samples]
+    emit({"version": version, "samples": found}, as_json=as_json, draw=draw)

@@ -7,8 +7,20 @@ neither the store nor the lake: whoever asks brings the file.
 from __future__ import annotations
 
 from mmlake.cuts.cache import Cut, CutCache
+from mmlake.cuts.renditions import preview
 from mmlake.cuts.settings import CutSettings
 from mmlake.cuts.sound import Segment, cut_recording, cut_sound
 from mmlake.cuts.video import Clip, Span, cut_film
 
-__all__ = ["Clip", "Cut", "CutCache", "CutSettings", "Segment", "Span", "cut_film", "cut_recording", "cut_sound"]
+__all__ = [
+    "Clip",
+    "Cut",
+    "CutCache",
+    "CutSettings",
+    "Segment",
+    "Span",
+    "cut_film",
+    "cut_recording",
+    "cut_sound",
+    "preview",
+]

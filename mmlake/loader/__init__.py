@@ -14,6 +14,7 @@ from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixtur
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.stream import ShardStream
 from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
+from mmlake.loader.track_sample import TrackSample, track_samples
 
 if TYPE_CHECKING:
     from mmlake.loader.torch_dataset import ShardDataset
@@ -25,8 +26,10 @@ __all__ = [
     "ShardDataset",
     "ShardStream",
     "TrackLine",
+    "TrackSample",
     "mixture_problems",
     "read_tracks",
+    "track_samples",
     "write_mixture",
     "write_tracks",
 ]

@@ -20,8 +20,9 @@ from mmlake.report.data import (
     ReportSettings,
     RuleCount,
     TierCount,
+    TrackExample,
 )
-from mmlake.report.media import project, thumbnail, waveform_peaks
+from mmlake.report.media import media_type, project, thumbnail, waveform_peaks
 from mmlake.report.render import Written, write_report
 
 __all__ = [
@@ -37,8 +38,10 @@ __all__ = [
     "ReportSettings",
     "RuleCount",
     "TierCount",
+    "TrackExample",
     "Written",
     "is_as_written",
+    "media_type",
     "project",
     "thumbnail",
     "waveform_peaks",

@@ -54,6 +54,23 @@ class Example:
 
 
 @dataclass(kw_only=True, slots=True)
+class TrackExample:
+    """One clip of a film with its tracks. Times are seconds on its own clock; spans have start_s, end_s and text."""
+
+    key: str  # of the sample in its shard
+    shard: str
+    place: str  # of the clip in its film
+    duration_s: float
+    media_start_s: float = 0.0  # where the clip begins in the bytes that are played
+    video: bytes = b""  # MP4 or WebM
+    keyframes: list[tuple[float, bytes]] = field(default_factory=list)  # (time_s, JPEG)
+    shots: list[dict[str, Any]] = field(default_factory=list)  # start_s, end_s, transition
+    peaks: list[float] = field(default_factory=list)  # of its sound, as `waveform_peaks` makes them
+    words: list[dict[str, Any]] = field(default_factory=list)
+    spans: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # rows of their own, by name
+
+
+@dataclass(kw_only=True, slots=True)
 class ModalityRows:
     """The headline of one modality. ok + flagged + quarantined + unreadable = num_rows."""
 
@@ -191,6 +208,7 @@ class ReportData:
     crossed: list[PairExample] = field(default_factory=list)
     samples_in_version: int | None = None
     samples: list[Example] = field(default_factory=list)  # admitted items, to inspect and listen to
+    tracks: list[TrackExample] = field(default_factory=list)  # clips on one time axis, as the loader reads them
     maps: list[EmbeddingMap] = field(default_factory=list)
     probe_scores: list[dict[str, Any]] = field(default_factory=list)  # summarize(...).to_pylist()
     probe_set: str = ""  # digest of the frozen probes

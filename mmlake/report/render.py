@@ -19,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from mmlake.report import svg
+from mmlake.report.charts import cost_chart, decision_chart, decision_words, price_words, rule_chart
 from mmlake.report.checksum import with_checksum
 from mmlake.report.data import (
     ClusterCard,
@@ -29,14 +30,24 @@ from mmlake.report.data import (
     ReportData,
     ReportSettings,
     RuleCount,
+    TrackExample,
 )
 from mmlake.report.flow import flow
 from mmlake.report.media import Budget
 from mmlake.report.pairs import pair_groups
+from mmlake.report.timeline import timeline
 from mmlake.store import write_atomically
 
 # of the media budget; what one part leaves over goes to the next
-_SHARES = {"maps": 0.08, "rules": 0.24, "clusters": 0.24, "pairs": 0.18, "crossed": 0.08, "samples": 0.18}
+_SHARES = {
+    "maps": 0.08,
+    "rules": 0.24,
+    "clusters": 0.24,
+    "pairs": 0.15,
+    "crossed": 0.08,
+    "tracks": 0.12,
+    "samples": 0.09,
+}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
 _MAX_LEGEND = 12  # clusters named next to a map; the histogram shows them all
@@ -89,6 +100,7 @@ def render_report(
         "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
         "pairs": view.part("pairs", lambda: pair_groups(data.pairs, example=view.still, players=view.players)),
         "crossed": view.part("crossed", lambda: pair_groups(data.crossed, example=view.still, players=view.players)),
+        "tracks": view.part("tracks", lambda: [view.track(each) for each in data.tracks]),
         "samples": view.part("samples", lambda: view.samples(data.samples)),
     }
     css, script = Markup(_template("report.css")), Markup(_template("report.js"))
@@ -105,11 +117,11 @@ def render_report(
             total=_total(data.rows),
             truth=any(row.planted is not None for row in data.tiers),
             estimates=any(row.estimated for row in data.tiers),
-            rule_chart=_rule_chart(_ranked(data.rules)),
-            decision_words=_decision_words(data.decision),
-            decision_chart=_decision_chart(data.decision),
-            cost_chart=_cost_chart(data.costs),
-            price_words=_price_words(data.prices),
+            rule_chart=rule_chart(_ranked(data.rules)),
+            decision_words=decision_words(data.decision),
+            decision_chart=decision_chart(data.decision),
+            cost_chart=cost_chart(data.costs),
+            price_words=price_words(data.prices),
             left_out=sorted(view.left_out.items()),
             **parts,
         )
@@ -190,6 +202,24 @@ class _View:
             for name, group in groups.items()
         ]
 
+    def track(self, each: TrackExample) -> dict[str, Any]:
+        """A clip with its player and the picture of its tracks."""
+        frames = [(time_s, self._budget.uri(data, kinds=("image",))) for time_s, data in each.keyframes]
+        return {
+            **{name: getattr(each, name) for name in ("key", "shard", "place", "duration_s")},
+            "video": self._budget.uri(each.video, kinds=("video",), largest=self.settings.max_video_bytes),
+            "picture": timeline(
+                each.duration_s,
+                title=f"tracks of {each.key}",
+                keyframes=[(time_s, uri) for time_s, uri in frames if uri is not None],
+                shots=each.shots,
+                peaks=each.peaks,
+                words=each.words,
+                spans=each.spans,
+                media_start_s=each.media_start_s,
+            ),
+        }
+
     def map(self, each: EmbeddingMap) -> dict[str, Any]:
         """A map with at most max_points points, every n-th of them, and its clusters."""
         chosen = range(0, len(each.points), max(1, -(-len(each.points) // max(self.settings.max_points, 1))))
@@ -240,6 +270,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
         ("bounds", "Pairs at the bounds", parts["pairs"]),
         ("crossed", "Across modalities", parts["crossed"]),
+        ("tracks", "Clips on their tracks", parts["tracks"]),
         ("samples", "Examples of the data", parts["samples"]),
         ("diversity", "Diversity", parts["maps"]),
         ("evaluation", "Evaluation", data.probe_scores or data.decision),
@@ -302,72 +333,6 @@ def _total(rows: Iterable[ModalityRows]) -> dict[str, Any]:
             sum(known) if known else None if field.name.startswith("num_") and field.name != "num_rows" else 0
         )
     return total
-
-
-def _rule_chart(rules: Sequence[RuleCount]) -> Markup:
-    rows = [
-        svg.Bar(
-            f"{rule.rule} ({rule.modality})",
-            rule.count,
-            f"{rule.count:,}",
-            "flagged" if rule.severity == "P2" else "unreadable" if rule.severity == "P0" else "quarantined",
-        )
-        for rule in rules[:16]
-    ]
-    return svg.bars(rows, title="findings per rule", unit="items") if rows else Markup("")
-
-
-def _decision_words(decision: dict[str, Any]) -> str:
-    """The explanation without the outcome that it begins with, which stands next to it in large type."""
-    words = str(decision.get("explanation", ""))
-    start = f"{decision.get('outcome', '')}: "
-    rest = words[len(start) :] if words.lower().startswith(start) else words
-    return rest[:1].upper() + rest[1:]
-
-
-def _decision_chart(decision: dict[str, Any]) -> Markup:
-    colours = {"better": "ok", "worse": "quarantined", "slightly worse": "flagged"}
-    rows = [
-        (
-            row["modality"],
-            row["ci_low"],
-            row["mean_difference"],
-            row["ci_high"],
-            f"{row['mean_difference']:+.4f} · p {row['p_corrected']:.3f} · {row['verdict']}",
-            colours.get(row["verdict"], "c7"),
-        )
-        for row in decision.get("rows", [])
-    ]
-    if not rows:
-        return Markup("")
-    unit = (
-        f"change of {decision['metric']}, new minus old; line: {1 - decision['alpha']:.0%} interval, p corrected, "
-        "grey: margin"
-    )
-    return svg.intervals(rows, title="difference between the versions", unit=unit, margin=decision["margin"])
-
-
-def _cost_chart(costs: Sequence[dict[str, Any]]) -> Markup:
-    sums: dict[str, list[float]] = {}
-    for row in costs:
-        if row["stage"] != "total":
-            entry = sums.setdefault(row["stage"], [0.0, 0.0])
-            entry[0] += row["cpu_seconds"]
-            entry[1] += row["cost_usd"]
-    rows = [
-        svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {svg.usd(usd)}") for stage, (seconds, usd) in sums.items()
-    ]
-    return svg.bars(rows, title="CPU time per stage", unit="CPU seconds, all modalities") if rows else Markup("")
-
-
-def _price_words(prices: dict[str, float]) -> str:
-    names = {
-        "usd_per_cpu_hour": "a CPU hour",
-        "usd_per_gpu_hour": "a GPU hour",
-        "usd_per_gb_month": "a GB-month",
-        "usd_per_gb_egress": "a GB leaving the region",
-    }
-    return ", ".join(f"${prices[key]:g} {name}" for key, name in names.items() if key in prices)
 
 
 def _tiers(data: ReportData) -> list[str]:

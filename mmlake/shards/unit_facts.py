@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-
 # facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
 # that the shards of such a version stay what they were
 LATER_FACTS = ("shots",)

@@ -20,6 +20,7 @@ from mmlake.report import (
     ReportData,
     ReportSettings,
     RuleCount,
+    TrackExample,
     project,
     thumbnail,
     waveform_peaks,
@@ -344,3 +345,35 @@ def test_a_browser_opens_it_from_disk_without_a_complaint(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 'id="tip"' in done.stdout  # our script ran
     assert "CONSOLE" not in done.stderr
+
+
+def test_a_clip_lies_on_one_axis_with_everything_that_has_a_time() -> None:
+    hostile = "<script>alert(1)</script>"
+    clip_on_tracks = TrackExample(
+        key="k" * 64,
+        shard="video-000001",
+        place="whole film",
+        duration_s=8.0,
+        video=b"\0\0\0\x18ftypmp42",
+        keyframes=[(time_s, thumbnail(picture(1)) or b"") for time_s in (0.0, 0.1, 4.0)],
+        shots=[
+            {"start_s": 0.0, "end_s": 4.0, "transition": "start"},
+            {"start_s": 4.0, "end_s": 8.0, "transition": "dissolve"},
+        ],
+        peaks=[0.1, 0.9, 0.4],
+        words=[{"start_s": 2.0, "end_s": 2.5, "text": hostile}],
+        spans={"speech": [{"start_s": 1.0, "end_s": 3.0, "text": ""}], "subtitles": []},
+    )
+    html, _ = render_report(ReportData(tracks=[clip_on_tracks]), settings=ReportSettings())
+    page = Page(html)
+    assert hostile not in html and any(hostile in words for words in page.words)
+    bars = [attributes for name, attributes in page.tags if name == "rect"]
+    shots = [(bar["x"], bar["width"]) for bar in bars if "shot" in str(bar["class"])]
+    assert shots == [("0.000%", "50.000%"), ("50.000%", "50.000%")]
+    assert [(bar["x"], bar["width"]) for bar in bars if bar["class"] == "band-ok"] == [("12.500%", "25.000%")]
+    assert [bar["x"] for bar in bars if hostile in str(bar.get("data-tip"))] == ["25.000%"]
+    pictures = [attributes["x"] for name, attributes in page.tags if name == "image"]
+    assert pictures == ["0.000%", "50.000%"]  # the second has no room next to the first, and a tick alone
+    (axis,) = [attributes for name, attributes in page.tags if name == "svg" and attributes.get("class") == "tracks"]
+    assert (axis["data-length"], axis["data-start"]) == ("8.000", "0.000")
+    assert [name for name, attributes in page.tags if name == "video" and attributes.get("src")] == ["video"]

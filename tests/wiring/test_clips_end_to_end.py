@@ -15,10 +15,11 @@ from torch.utils.data import DataLoader
 
 from mmlake import pipeline
 from mmlake.lake import Lake
-from mmlake.loader import ShardDataset, read_tracks, write_tracks
+from mmlake.loader import ShardDataset, read_tracks, track_samples, write_tracks
 from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, update_samples
 from mmlake.settings import Settings
 from mmlake.shards import verify_shards
+from mmlake.track_drawing import drawn_tracks
 from mmlake.upkeep import collect
 from mmlake.version_report import write_version_report
 from tests.browsers import headless
@@ -137,6 +138,30 @@ def test_the_clips_are_lines_that_the_loader_reads(lake, samples, tmp_path) -> N
         assert (line.words, line.cues) == (sample["json"]["words"], sample["json"]["cues"])
 
 
+def test_clips_say_the_shots_of_their_film_on_their_own_clock(lake, samples) -> None:
+    film = lake.tables.concat("tracks", "video").to_pylist()[0]
+    for clip in of(samples, "video"):
+        span, shots = clip["json"]["span"], clip["json"]["shots"]
+        assert (shots[0]["start_s"], shots[-1]["end_s"]) == (0.0, pytest.approx(span["end_s"] - span["start_s"]))
+        inner = [shot["start_s"] + span["start_s"] for shot in shots[1:]]
+        assert inner == pytest.approx(
+            [s["start_s"] for s in film["shots"] if span["start_s"] < s["start_s"] < span["end_s"]]
+        )
+
+
+def test_the_loader_gives_the_tracks_of_a_clip_and_they_are_drawn(lake, samples) -> None:
+    clips = {sample["__key__"]: sample for sample in of(samples, "video")}
+    found = track_samples(shards_of(lake), 2)
+    assert len(found) == 2 and all(one.facts == clips[one.key]["json"] for one in found)
+    for one in found:
+        assert len(one.keyframes) == len(one.facts["keyframes"])
+        assert all(data.startswith(b"\xff\xd8") and data.endswith(b"\xff\xd9") for _, data in one.keyframes)
+        lines = drawn_tracks(one, width=90).plain.splitlines()
+        assert [line.split()[0] for line in lines] == ["sample", "time", "keyframes", "shots", "sound", "words"]
+        assert all(len(line) <= 90 for line in lines[1:])
+        assert one.facts["cues"][0]["text"] in lines[-1]
+
+
 def test_cuts_stay_while_something_names_their_unit(lake) -> None:
     before = lake.cuts.size_bytes()
     stray = lake.cuts.directory / "ab" / f"{'ab' * 32}-0123456789abcdef.mp4"
@@ -157,6 +182,9 @@ def test_the_report_plays_every_clip_and_stretch_as_long_as_it_is(lake) -> None:
         browser.get(f"file://{written}")
         browser.set_script_timeout(60)
         played = {tag: browser.execute_async_script(_PLAY, tag) for tag in ("video", "audio")}
+        chosen = browser.execute_async_script(_CHOOSE)
+    assert chosen and all(abs(one["at"] / one["end"] - 0.5) < 0.05 for one in chosen)
+    assert all(abs(float(one["head"].rstrip("%")) - 50) < 5 for one in chosen)
     assert not [one["error"] for some in played.values() for one in some if one["error"]]
     for tag, kind in (("video", "clip"), ("audio", "segment")):  # a unit may be an example of several kinds
         ends = np.array([one["end"] for one in played[tag]])
@@ -166,6 +194,19 @@ def test_the_report_plays_every_clip_and_stretch_as_long_as_it_is(lake) -> None:
     assert all(0.0 < one["at"] <= one["end"] for some in played.values() for one in some)
 
 
+# Chooses the middle of each axis of tracks; gives where its film and the head on the axis are then.
+_CHOOSE = """
+const done = arguments[arguments.length - 1], all = [];
+(async () => {
+  for (const axis of document.querySelectorAll("svg.tracks")) {
+    const film = axis.closest("figure").querySelector("video"), box = axis.getBoundingClientRect();
+    const sought = new Promise((go) => film.addEventListener("seeked", () => setTimeout(go, 50), {once: true}));
+    axis.dispatchEvent(new MouseEvent("click", {clientX: box.left + box.width / 2, bubbles: true}));
+    await sought;
+    all.push({at: film.currentTime, end: film.duration, head: axis.querySelector(".head").getAttribute("x1")});
+  }
+})().catch((error) => all.push({at: 0, end: 1, head: String(error)})).then(() => done(all));
+"""
 # Plays one player after the other until its clock has moved; gives where it was and where it ends.
 _PLAY = """
 const done = arguments[arguments.length - 1], all = [];
