@@ -12,27 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmlake.preprocess import gradual
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
 # T frames, H W height and width of the small luma, C both chroma planes in a row
 _SHAPE = (SHOT_LUMA_HW[0], SHOT_LUMA_HW[1])
-_SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of the frame
 _NEIGHBOURS = 12  # frames on each side that a cut must stand out of
-_BLEND_RATE_HZ = 10.0  # at which dissolves are searched for
-# |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move; the residual then
-# distinguishes a blend from motion
-_MIN_STRAIGHTNESS = 0.45
-_MAX_RESIDUAL = 0.2  # of the energy between both ends that a blend may leave unexplained
-_MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
-_PARTS = 3  # the picture is compared in 3 x 3 parts; divides 27 and 48
-_MIN_BLEND_CHANGE = 12.0  # grey levels between both ends
-_MAX_BLEND_SIMILARITY = 0.75
-_MIN_BLEND_AREA_FRACTION = 0.5  # of the frame that must change: an object that leaves is no dissolve
-_BLEND_AREA_CHANGE = 6.0  # grey levels
 _MARGIN_S = 4.0  # context kept on both sides of what is decided: a dissolve and its surroundings
 _WINDOW_S = 30.0
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
+_FLANK_FRAMES, _FLANK_GROWTH, _FLANK_S = 3, 1.03, 2.0  # a fade's picture grows by so much in so many frames
+_PICTURE_SPACING_S = 0.9 / gradual.RATE_HZ  # of the larger pictures that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +42,18 @@ class ShotFinder:
         self._settings = settings
         self._times: list[float] = []
         self._vectors: list[np.ndarray] = []
+        self._pictures: list[tuple[float, np.ndarray]] = []
         self._decided_s = -np.inf
         self._found: list[Boundary] = []
 
-    def push(self, time_s: float, vector: np.ndarray) -> None:
-        """Take the next frame: its time and its shot vector."""
+    def push(self, time_s: float, vector: np.ndarray, luma_HW: np.ndarray) -> None:
+        """Take the next frame: its time, its shot vector and its luma, about 160 px wide."""
         if self._times and time_s <= self._times[-1]:
             return  # a broken clock: the frame says nothing about when
         self._times.append(time_s)
         self._vectors.append(vector)
+        if not self._pictures or time_s - self._pictures[-1][0] >= _PICTURE_SPACING_S:
+            self._pictures.append((time_s, luma_HW))
         if (
             self._times[-1] - max(self._times[0], self._decided_s) > _WINDOW_S + _MARGIN_S
             and len(self._times) > 2 * _NEIGHBOURS
@@ -67,6 +61,7 @@ class ShotFinder:
             self._decide(self._times[-1] - _MARGIN_S)
             keep = int(np.searchsorted(self._times, self._decided_s - _MARGIN_S))
             del self._times[:keep], self._vectors[:keep]
+            self._pictures = [one for one in self._pictures if one[0] >= self._times[0]]
 
     def finish(self) -> list[Boundary]:
         """All boundaries in order of time."""
@@ -75,12 +70,17 @@ class ShotFinder:
 
     def _decide(self, until_s: float) -> None:
         if len(self._times) >= 2:
-            found = boundaries(np.array(self._times), np.stack(self._vectors), settings=self._settings)
+            found = _boundaries(np.array(self._times), np.stack(self._vectors), self._pictures, self._settings)
             self._found += [boundary for boundary in found if self._decided_s <= boundary.time_s < until_s]
         self._decided_s = until_s
 
 
-def boundaries(times_T: np.ndarray, vectors_TN: np.ndarray, *, settings: PreprocessSettings) -> list[Boundary]:
+def _boundaries(
+    times_T: np.ndarray,
+    vectors_TN: np.ndarray,
+    pictures: list[tuple[float, np.ndarray]],
+    settings: PreprocessSettings,
+) -> list[Boundary]:
     """The boundaries within these frames, in order of time."""
     luma_THW = vectors_TN[:, :NUM_LUMA].reshape(-1, *_SHAPE).astype(np.float32)
     chroma_TC = vectors_TN[:, NUM_LUMA:].astype(np.float32)
@@ -95,8 +95,19 @@ def boundaries(times_T: np.ndarray, vectors_TN: np.ndarray, *, settings: Preproc
     found += [
         Boundary(float(times_T[at]), float(times_T[min(stop + 1, len(times_T) - 1)]), "fade") for _, stop, at in fades
     ]
-    borders = sorted([*cuts, *(edge for start, stop, _ in fades for edge in (start, stop))])
-    found += _dissolves(times_T, luma_THW, contrast_T, borders, settings)
+    borders = [(index, index) for index in cuts]
+    borders += [
+        (_flank(times_T, contrast_T, start, -1), _flank(times_T, contrast_T, stop, 1)) for start, stop, _ in fades
+    ]
+    if (len(times_T) - 1) / (times_T[-1] - times_T[0]) >= gradual.RATE_HZ / 2:  # else too few frames to see a blend
+        at_S = np.searchsorted(times_T, [time_s for time_s, _ in pictures])
+        samples = gradual.Samples(
+            at_S, luma_THW[at_S], gradual.colours(vectors_TN[at_S]), [picture for _, picture in pictures]
+        )
+        found += [
+            Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")
+            for middle, settled in gradual.dissolves(samples, contrast_T, borders, settings)
+        ]
     return sorted(found, key=lambda boundary: boundary.time_s)
 
 
@@ -146,24 +157,9 @@ def _comes_back(
             tint = np.abs(
                 chroma_TC[before].reshape(2, -1).mean(axis=1) - chroma_TC[after].reshape(2, -1).mean(axis=1)
             ).max()
-            if tint < 12 and similarity(luma_THW[before], luma_THW[after]) > settings.cut_max_similarity:
+            if tint < 12 and gradual.similarity(luma_THW[before], luma_THW[after]) > settings.cut_max_similarity:
                 return True
     return False
-
-
-def similarity(left_HW: np.ndarray, right_HW: np.ndarray) -> float:
-    """Correlation -1..1 of two small frames after the best shift of at most an eighth of the frame; 1 for two empty
-    frames of one brightness."""
-    import cv2
-
-    if left_HW.std() < 2 or right_HW.std() < 2:
-        both_empty = left_HW.std() < 2 and right_HW.std() < 2
-        return 1.0 if both_empty and abs(float(left_HW.mean() - right_HW.mean())) < 6 else 0.0
-    rows, columns = _SHIFT_HW
-    inner = np.ascontiguousarray(right_HW[rows:-rows, columns:-columns])
-    if inner.std() < 2:
-        return 0.0
-    return float(cv2.matchTemplate(left_HW, inner, cv2.TM_CCOEFF_NORMED).max())
 
 
 def _fades(
@@ -184,80 +180,13 @@ def _fades(
         yield start - 1, stop + 1, at
 
 
-def _dissolves(
-    times_T: np.ndarray, luma_THW: np.ndarray, contrast_T: np.ndarray, borders: list[int], settings: PreprocessSettings
-) -> list[Boundary]:
-    """Stretches in which one picture turns into another along a straight line."""
-    span_s = times_T[-1] - times_T[0]
-    step = max(1, round((len(times_T) - 1) / span_s / _BLEND_RATE_HZ))
-    if (len(times_T) - 1) / span_s < _BLEND_RATE_HZ / 2:
-        return []  # too few frames per second to see a blend
-    picks_S = np.arange(0, len(times_T), step)
-    frames_SN = luma_THW[picks_S].reshape(len(picks_S), -1)
-    path_S = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(frames_SN, axis=0)).mean(axis=1))])
-    candidates: list[tuple[float, int, int]] = []
-    for lag in sorted(
-        {max(3, round(length_s * _BLEND_RATE_HZ)) for length_s in (0.3, 0.5, 0.8, 1.2, 1.8, settings.dissolve_max_s)}
+def _flank(times_T: np.ndarray, contrast_T: np.ndarray, edge: int, direction: int) -> int:
+    """The frame, before or after the empty ones, from which on the picture grows no stronger."""
+    at = edge
+    while (
+        0 <= (ahead := at + _FLANK_FRAMES * direction) < len(contrast_T)
+        and contrast_T[ahead] > _FLANK_GROWTH * contrast_T[at]
+        and abs(times_T[at] - times_T[edge]) < _FLANK_S
     ):
-        if lag >= len(picks_S):
-            break
-        distance_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
-        walked_S = path_S[lag:] - path_S[:-lag]
-        for begin in np.flatnonzero(
-            (distance_S > _MIN_BLEND_CHANGE) & (distance_S > _MIN_STRAIGHTNESS * walked_S)
-        ).tolist():
-            candidates.append((-float(distance_S[begin] * distance_S[begin] / walked_S[begin]), begin, begin + lag))
-    found: list[tuple[int, int, Boundary]] = []
-    for _, start, stop in sorted(candidates):
-        lo, hi = int(picks_S[start]), int(picks_S[stop])
-        if any(lo - step <= border <= hi + step for border in borders) or any(
-            start <= other_stop and stop >= other_start for other_start, other_stop, _ in found
-        ):
-            continue
-        if min(contrast_T[lo], contrast_T[hi]) < 2 * settings.fade_max_contrast:
-            continue  # to or from an empty picture: a fade or a change of light
-        if (np.abs(frames_SN[stop] - frames_SN[start]) > _BLEND_AREA_CHANGE).mean() < _MIN_BLEND_AREA_FRACTION:
-            continue
-        if (blend := _blend(frames_SN[start : stop + 1])) is not None and similarity(
-            luma_THW[lo], luma_THW[hi]
-        ) < _MAX_BLEND_SIMILARITY:
-            middle, settled = (picks_S[start + offset] for offset in blend)
-            found.append((start, stop, Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")))
-    return [boundary for _, _, boundary in found]
-
-
-def _blend(frames_SN: np.ndarray) -> tuple[int, int] | None:
-    """(middle, end) of the blend as offsets, where every frame lies near the line from the first to the last and
-    moves along it in more than two steps; else None."""
-    way_N = frames_SN[-1] - frames_SN[0]
-    way_N = way_N - way_N.mean()
-    energy = float(way_N @ way_N)
-    if energy == 0:
-        return None
-    offsets_SN = frames_SN - frames_SN[0]
-    offsets_SN = offsets_SN - offsets_SN.mean(axis=1, keepdims=True)
-    share_S = offsets_SN @ way_N / energy
-    rest_S = ((offsets_SN - share_S[:, None] * way_N) ** 2).sum(axis=1) / energy
-    steps_S = np.diff(share_S)
-    if rest_S.max() > _MAX_RESIDUAL or steps_S.max() > 0.6 or steps_S.min() < -0.1:
-        return None
-    if _unevenness(frames_SN) > _MAX_UNEVENNESS:
-        return None
-    return int(np.argmax(share_S >= 0.5)), int(np.argmax(share_S >= 0.95))
-
-
-def _unevenness(frames_SN: np.ndarray) -> float:
-    """How far the parts of the picture differ in how much of the way they have gone, 0..1: a dissolve goes
-    everywhere at once, an object that leaves does not."""
-    rows, columns = _SHAPE[0] // _PARTS, _SHAPE[1] // _PARTS
-    parts_SPK = (
-        frames_SN.reshape(-1, _PARTS, rows, _PARTS, columns)
-        .transpose(0, 1, 3, 2, 4)
-        .reshape(len(frames_SN), _PARTS * _PARTS, rows * columns)
-    )
-    way_PK = parts_SPK[-1] - parts_SPK[0]
-    energy_P = (way_PK**2).sum(axis=1)
-    share_SP = ((parts_SPK - parts_SPK[0]) * way_PK).sum(axis=2) / np.maximum(energy_P, 1e-6)
-    weight_P = np.sqrt(energy_P) / np.sqrt(energy_P).sum()
-    mean_S = share_SP @ weight_P
-    return float(np.sqrt(((share_SP - mean_S[:, None]) ** 2) @ weight_P).max())
+        at += direction
+    return at

@@ -128,7 +128,7 @@ class _Reader:
             )
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
-        self._finder.push(time_s, vector)
+        self._finder.push(time_s, vector, luma_HW)
         self._candidates.offer(
             time_s,
             vector,

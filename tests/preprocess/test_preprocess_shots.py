@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import av
+import cv2
 import numpy as np
 import pytest
-from preprocess_media import scene
+from preprocess_media import photo, scene
 
 from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.camera_motion import unexplained
+from mmlake.preprocess.gradual import colours
 from mmlake.preprocess.planes import small_planes
 from mmlake.preprocess.shots import ShotFinder
 
@@ -18,9 +21,8 @@ SETTINGS = PreprocessSettings()
 def found(frames, rate=RATE):
     finder = ShotFinder(SETTINGS)
     for index, frame in enumerate(frames):
-        finder.push(
-            index / rate, small_planes(av.VideoFrame.from_ndarray(frame, format="rgb24"), SETTINGS.analysis_side_px)[1]
-        )
+        luma, vector = small_planes(av.VideoFrame.from_ndarray(frame, format="rgb24"), SETTINGS.analysis_side_px)
+        finder.push(index / rate, vector, luma)
     return [(boundary.time_s, boundary.transition) for boundary in finder.finish()]
 
 
@@ -51,6 +53,30 @@ def test_a_dissolve_is_found_near_its_middle():
     [(time_s, transition)] = found(frames)
     assert transition == "dissolve"
     assert abs(time_s - 40 / RATE) < 0.25
+
+
+@pytest.mark.parametrize("seed", [3, 5, 13])
+def test_a_dissolve_under_a_shaking_hand_is_found_near_its_middle(seed):
+    frames = dissolve(scene(seed, 60, shake_px=4.0), scene(seed + 1, 60, shake_px=4.0), 24)
+    [(time_s, transition)] = found(frames)
+    assert transition == "dissolve"
+    assert abs(time_s - 48 / RATE) < 0.25
+
+
+def test_the_camera_explains_a_pan_and_no_blend():
+    pan, other = (cv2.cvtColor(photo(seed, size=(200, 120)), cv2.COLOR_RGB2GRAY) for seed in (1, 2))
+    before, after = (np.ascontiguousarray(pan[:90, left : left + 160]) for left in (8, 14))
+    assert unexplained(before, after) < 0.3
+    assert unexplained(before, cv2.addWeighted(before, 0.8, other[:90, :160], 0.2, 0)) > 0.85
+    assert unexplained(np.full((90, 160), 90, np.uint8), before) is None
+
+
+def test_colours_stay_while_the_camera_moves_and_change_with_the_scene():
+    views = [np.ascontiguousarray(frame[::3, ::3]) for frame in (*scene(3, 2, step_px=8.0), next(iter(scene(4, 1))))]
+    planes = [small_planes(av.VideoFrame.from_ndarray(view, format="rgb24"), 160)[1] for view in views]
+    first, moved, other = colours(np.stack(planes))
+    assert first.sum() == pytest.approx(1)
+    assert np.abs(first - moved).sum() < 0.5 * np.abs(first - other).sum()
 
 
 def test_a_fade_through_black_is_one_boundary():
@@ -103,5 +129,5 @@ def test_boundaries_do_not_depend_on_where_the_window_ends():
 def test_a_clock_that_runs_backwards_is_survived():
     finder = ShotFinder(SETTINGS)
     for time_s in (0.0, 0.1, 0.05, 0.2):
-        finder.push(time_s, np.zeros(27 * 48 + 2 * 9 * 16, np.uint8))
+        finder.push(time_s, np.zeros(27 * 48 + 2 * 9 * 16, np.uint8), np.zeros((90, 160), np.uint8))
     assert finder.finish() == []

@@ -1,0 +1,293 @@
+"""Gradual boundaries, fades and dissolves, from three tracks: grey levels, colour (histograms of hue, saturation and
+value) and optical flow.
+
+A dissolve is a candidate where grey levels or colours go far between two frames (the high one of two thresholds) along
+a way that is not much longer (the low one). It counts where every frame in between is a blend of both ends, each
+shifted as the camera moves, where neither end alone explains the middle, and where the camera's motion does not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmlake.preprocess.camera_motion import unexplained
+from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
+from mmlake.preprocess.settings import PreprocessSettings
+
+# T frames, S samples of them for blends, N luma cells, H height and W width of the small luma, B bins
+RATE_HZ = 10.0  # at which dissolves are searched for
+SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of the frame
+_LENGTHS_S = (0.3, 0.5, 0.8, 1.2, 1.8)
+_MIN_CHANGE = 12.0  # grey levels between both ends
+_MIN_COLOUR_CHANGE = 0.4  # sum of absolute differences of histograms, 0..2
+# |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move
+_MIN_STRAIGHTNESS = 0.45
+_MIN_COLOUR_STRAIGHTNESS = 0.4
+_MAX_RESIDUAL = 0.2  # of the energy between both ends that a blend of unmoved pictures leaves unexplained
+_MAX_MOVED_RESIDUAL = 0.45  # of a frame's energy that a blend of moved pictures leaves unexplained
+_MAX_STEP, _MIN_STEP = 0.65, -0.12  # of the blend's share from sample to sample
+_MIN_UNLIKE = 0.12  # of the middle frame's energy that the nearer end alone leaves unexplained
+_MIN_UNLIKE_MOVING = 0.25  # where the camera explains a part of the change
+_STILL, _MOVING = (
+    0.85,
+    0.5,
+)  # shares that the camera's motion leaves unexplained: of a blend, of one under a shaking hand
+_MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
+_MAX_MOVED_UNEVENNESS = 0.17  # the same, after shifting both ends
+_PARTS = 3  # the picture is compared in 3 x 3 parts; divides 27 and 48
+_MAX_WIDENINGS, _WIDENING = 4, 5  # times, and samples at each end that the middle is measured on
+_SETTLED = 0.15  # weight of the other picture that is none
+_MAX_SIMILARITY = 0.75
+_MIN_AREA_FRACTION = 0.5  # of the frame that must change: an object that leaves is no dissolve
+_AREA_CHANGE = 6.0  # grey levels
+_HUES, _SATURATIONS, _VALUES = 12, 4, 16  # bins; one more hue for what has none
+_GREY = 25  # saturation or value below which a hue is noise
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Frames at about RATE_HZ with what blends are found on."""
+
+    at_S: np.ndarray  # indices into the frames
+    luma_SHW: np.ndarray  # float32
+    colour_SB: np.ndarray
+    pictures: list[np.ndarray]  # uint8 luma about 160 px wide, as the camera's motion is measured on
+
+
+def colours(vectors_TN: np.ndarray) -> np.ndarray:
+    """Histograms of hue and saturation, and of value, of shot vectors: float32, each row sums to 1."""
+    import cv2
+
+    rows, columns = SHOT_LUMA_HW[0] // SHOT_CHROMA_HW[0], SHOT_LUMA_HW[1] // SHOT_CHROMA_HW[1]
+    count = len(vectors_TN)
+    chroma = vectors_TN[:, NUM_LUMA:].reshape(count, 2, *SHOT_CHROMA_HW).repeat(rows, axis=2).repeat(columns, axis=3)
+    yuv = np.concatenate([vectors_TN[:, :NUM_LUMA].reshape(count, 1, *SHOT_LUMA_HW), chroma], axis=1)
+    tall = np.ascontiguousarray(yuv.transpose(0, 2, 3, 1)).reshape(count * SHOT_LUMA_HW[0], SHOT_LUMA_HW[1], 3)
+    hsv = cv2.cvtColor(cv2.cvtColor(tall, cv2.COLOR_YUV2BGR), cv2.COLOR_BGR2HSV).reshape(count, -1, 3).astype(np.int32)
+    hue = np.where((hsv[..., 1] < _GREY) | (hsv[..., 2] < _GREY), _HUES, hsv[..., 0] * _HUES // 180)
+    tint = hue * _SATURATIONS + hsv[..., 1] * _SATURATIONS // 256
+    num_tints = (_HUES + 1) * _SATURATIONS
+    first = np.arange(count)[:, None] * (num_tints + _VALUES)
+    bins = np.concatenate([first + tint, first + num_tints + hsv[..., 2] * _VALUES // 256], axis=1)
+    counts = np.bincount(bins.ravel(), minlength=count * (num_tints + _VALUES))
+    histograms: np.ndarray = (counts.reshape(count, -1) / bins.shape[1]).astype(np.float32)
+    return histograms
+
+
+def dissolves(
+    samples: Samples, contrast_T: np.ndarray, borders: list[tuple[int, int]], settings: PreprocessSettings
+) -> Iterator[tuple[int, int]]:
+    """(middle, first frame of the new shot alone) of stretches in which one picture turns into another.
+
+    borders: (first, last frame) of what is known to be a cut or a fade.
+    """
+    at_S, taken = samples.at_S, list[tuple[int, int]]()
+    step = int(at_S[1] - at_S[0]) if len(at_S) > 1 else 1
+    for start, stop in _candidates(samples, settings):
+        lo, hi = int(at_S[start]), int(at_S[stop])
+        if any(first <= hi + step and last >= lo - step for first, last in borders) or any(
+            start <= other_stop and stop >= other_start for other_start, other_stop in taken
+        ):
+            continue
+        if min(contrast_T[lo], contrast_T[hi]) < 2 * settings.fade_max_contrast:
+            continue  # to or from an empty picture: a fade or a change of light
+        if not _is_blend(samples, start, stop):
+            continue
+        taken.append((start, stop))
+        ends_S = [int(np.searchsorted(at_S, last, side="right")) for _, last in borders if last < lo]
+        starts_S = [int(np.searchsorted(at_S, first)) - 1 for first, _ in borders if first > hi]
+        yield _placed(samples, start, stop, (max(ends_S, default=0), min(starts_S, default=len(at_S) - 1)))
+
+
+def _placed(samples: Samples, start: int, stop: int, free: tuple[int, int]) -> tuple[int, int]:
+    """(middle, first frame of the new shot alone) of a dissolve of which `start` to `stop` is a part. free: the first
+    and last sample that it can reach.
+
+    The middle lies halfway between where the old picture has lost half of its weight and where the new one has gained
+    it: what moves costs weight, the old picture late and the new one early.
+    """
+    near = (samples.at_S[start] + samples.at_S[stop]) / 2
+    for _ in range(_MAX_WIDENINGS):
+        first, last = max(free[0], start - _WIDENING), min(free[1], stop + _WIDENING)
+        old_S, new_S = _fitted(samples.luma_SHW[first : last + 1]).weights_S2.T
+        if new_S[start - first] < _SETTLED and old_S[stop - first] < _SETTLED:
+            break
+        start, stop = max(first, start - 2), min(last, stop + 2)
+    at_S = samples.at_S[first : last + 1]
+    middle = (_crossing(at_S, 1 - old_S, near) + _crossing(at_S, new_S, near)) / 2
+    settled = np.flatnonzero((at_S > middle) & (old_S < _SETTLED))
+    return round(middle), int(at_S[settled[0]] if len(settled) else at_S[-1])
+
+
+def _crossing(at_S: np.ndarray, share_S: np.ndarray, near: float) -> float:
+    """The frame, between samples as well, at which a share grows beyond a half; of several the nearest one."""
+    rising = np.flatnonzero((share_S[:-1] < 0.5) & (share_S[1:] >= 0.5))
+    if not len(rising):
+        return near
+    part_R = (0.5 - share_S[rising]) / (share_S[rising + 1] - share_S[rising])
+    found_R = at_S[rising] + part_R * (at_S[rising + 1] - at_S[rising])
+    return float(found_R[np.argmin(np.abs(found_R - near))])
+
+
+def _candidates(samples: Samples, settings: PreprocessSettings) -> list[tuple[int, int]]:
+    """Stretches whose ends differ much, along a way that is not much longer: the straightest first."""
+    frames_SN = samples.luma_SHW.reshape(len(samples.at_S), -1)
+    path_S = _walked(np.abs(np.diff(frames_SN, axis=0)).mean(axis=1))
+    colour_path_S = _walked(np.abs(np.diff(samples.colour_SB, axis=0)).sum(axis=1))
+    ranked: list[tuple[float, int, int]] = []
+    for lag in sorted({max(3, round(length_s * RATE_HZ)) for length_s in (*_LENGTHS_S, settings.dissolve_max_s)}):
+        if lag >= len(frames_SN):
+            break
+        change_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
+        colour_S = np.abs(samples.colour_SB[lag:] - samples.colour_SB[:-lag]).sum(axis=1)
+        straight_S = change_S / np.maximum(path_S[lag:] - path_S[:-lag], 1e-6)
+        colour_straight_S = colour_S / np.maximum(colour_path_S[lag:] - colour_path_S[:-lag], 1e-6)
+        is_far = (change_S > _MIN_CHANGE) & (
+            (straight_S > _MIN_STRAIGHTNESS)
+            | ((colour_S > _MIN_COLOUR_CHANGE) & (colour_straight_S > _MIN_COLOUR_STRAIGHTNESS))
+        )
+        ranked += [(-float(change_S[at] * straight_S[at]), at, at + lag) for at in np.flatnonzero(is_far).tolist()]
+    return [(start, stop) for _, start, stop in sorted(ranked)]
+
+
+def _walked(steps: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _is_blend(samples: Samples, start: int, stop: int) -> bool:
+    """Whether the stretch is a dissolve, and not motion or anything else."""
+    luma_SHW = samples.luma_SHW[start : stop + 1]
+    frames_SN = luma_SHW.reshape(len(luma_SHW), -1)
+    if (np.abs(frames_SN[-1] - frames_SN[0]) > _AREA_CHANGE).mean() < _MIN_AREA_FRACTION:
+        return False
+    is_straight = _is_straight(frames_SN)
+    if not is_straight and np.abs(samples.colour_SB[stop] - samples.colour_SB[start]).sum() < _MIN_COLOUR_CHANGE:
+        return False
+    if similarity(luma_SHW[0], luma_SHW[-1]) >= _MAX_SIMILARITY:
+        return False
+    fit = _fitted(luma_SHW)
+    if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
+        return False
+    left = _unexplained(samples.pictures[start : stop + 1])
+    return left >= _STILL or (left >= _MOVING and fit.unlike >= _MIN_UNLIKE_MOVING and fit.is_blend)
+
+
+def _is_straight(frames_SN: np.ndarray) -> bool:
+    """Whether each frame is on the line from the first to the last, and the way is no jump, never turns back and is
+    the same all over the picture."""
+    way_N = frames_SN[-1] - frames_SN[0]
+    way_N = way_N - way_N.mean()
+    energy = float(way_N @ way_N)
+    if energy == 0:
+        return False
+    offsets_SN = frames_SN - frames_SN[0]
+    offsets_SN = offsets_SN - offsets_SN.mean(axis=1, keepdims=True)
+    share_S: np.ndarray = offsets_SN @ way_N / energy
+    rest_S = ((offsets_SN - share_S[:, None] * way_N) ** 2).sum(axis=1) / energy
+    return bool(rest_S.max() <= _MAX_RESIDUAL and _is_gradual(share_S) and _unevenness(frames_SN) <= _MAX_UNEVENNESS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Frames as sums of the first and the last of them, both shifted to where they fit each frame best."""
+
+    weights_S2: np.ndarray  # of the first and of the last
+    rest: float  # of a frame's energy that stays unexplained, at most
+    unevenness: float
+    unlike: float  # of the frame that is least like either end: what the nearer end alone leaves unexplained
+
+    @property
+    def is_blend(self) -> bool:
+        """Whether one end takes the place of the other all over the picture and at an even pace."""
+        share_S = self.weights_S2[:, 1] / np.maximum(np.abs(self.weights_S2).sum(axis=1), 1e-6)
+        is_whole = self.rest <= _MAX_MOVED_RESIDUAL and self.unevenness <= _MAX_MOVED_UNEVENNESS
+        return bool(is_whole and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
+
+
+def _fitted(luma_SHW: np.ndarray) -> _Fit:
+    """How far each frame is a blend of the first and the last."""
+    import cv2
+
+    rows, columns = SHIFT_HW
+    weights, rests, spreads, unlike = [], [], [], 0.0
+    for frame_HW in luma_SHW:
+        inner = np.ascontiguousarray(frame_HW[rows:-rows, columns:-columns])
+        target = inner.ravel() - inner.mean()
+        energy = max(float(target @ target), 1e-3)
+        ends = []
+        for end_HW in (luma_SHW[0], luma_SHW[-1]):
+            match = cv2.matchTemplate(end_HW, inner, cv2.TM_CCOEFF_NORMED)
+            _, _, _, (left, top) = cv2.minMaxLoc(match)
+            end = end_HW[top : top + inner.shape[0], left : left + inner.shape[1]].ravel()
+            ends.append(end - end.mean())
+        both = np.stack(ends, axis=1)
+        weights.append(np.linalg.solve(both.T @ both + 1e-3 * np.eye(2), both.T @ target))
+        rest = target - both @ weights[-1]
+        rests.append(float(rest @ rest) / energy)
+        spreads.append(_spread(target, ends[0], ends[1], inner.shape))
+        alone = max(float(end @ target) ** 2 / max(float(end @ end), 1e-3) for end in ends)
+        unlike = max(unlike, 1 - alone / energy)
+    return _Fit(np.array(weights), max(rests), max(spreads), unlike)
+
+
+def _spread(target: np.ndarray, first: np.ndarray, last: np.ndarray, shape: tuple[int, int]) -> float:
+    """How far the parts of one frame differ in how much of the way from the first to the last picture they have gone,
+    0..1."""
+    rows, columns = shape[0] // _PARTS * _PARTS, shape[1] // _PARTS * _PARTS
+
+    def parts(values: np.ndarray) -> np.ndarray:
+        cut = values.reshape(shape)[:rows, :columns].reshape(_PARTS, rows // _PARTS, _PARTS, columns // _PARTS)
+        return cut.transpose(0, 2, 1, 3).reshape(_PARTS * _PARTS, -1)
+
+    way_PK, gone_PK = parts(last - first), parts(target - first)
+    energy_P = (way_PK**2).sum(axis=1)
+    share_P = (gone_PK * way_PK).sum(axis=1) / np.maximum(energy_P, 1e-6)
+    weight_P = np.sqrt(energy_P) / max(float(np.sqrt(energy_P).sum()), 1e-6)
+    return float(np.sqrt(weight_P @ (share_P - weight_P @ share_P) ** 2))
+
+
+def _is_gradual(share_S: np.ndarray) -> bool:
+    steps_S = np.diff(share_S)
+    return bool(steps_S.max() <= _MAX_STEP and steps_S.min() >= _MIN_STEP)
+
+
+def _unexplained(pictures: list[np.ndarray]) -> float:
+    """The median over the stretch of what the camera's motion leaves; 1 where no picture has corners to follow."""
+    shares = [unexplained(left, right) for left, right in zip(pictures, pictures[1:], strict=False)]
+    known = [share for share in shares if share is not None]
+    return float(np.median(known)) if known else 1.0
+
+
+def similarity(left_HW: np.ndarray, right_HW: np.ndarray) -> float:
+    """Correlation -1..1 of two small frames after the best shift of at most an eighth of the frame; 1 for two empty
+    frames of one brightness."""
+    import cv2
+
+    if left_HW.std() < 2 or right_HW.std() < 2:
+        both_empty = left_HW.std() < 2 and right_HW.std() < 2
+        return 1.0 if both_empty and abs(float(left_HW.mean() - right_HW.mean())) < 6 else 0.0
+    rows, columns = SHIFT_HW
+    inner = np.ascontiguousarray(right_HW[rows:-rows, columns:-columns])
+    if inner.std() < 2:
+        return 0.0
+    return float(cv2.matchTemplate(left_HW, inner, cv2.TM_CCOEFF_NORMED).max())
+
+
+def _unevenness(frames_SN: np.ndarray) -> float:
+    """How far the parts of the picture differ in how much of the way they have gone, 0..1: a dissolve goes
+    everywhere at once, an object that leaves does not."""
+    rows, columns = SHOT_LUMA_HW[0] // _PARTS, SHOT_LUMA_HW[1] // _PARTS
+    parts_SPK = (
+        frames_SN.reshape(-1, _PARTS, rows, _PARTS, columns)
+        .transpose(0, 1, 3, 2, 4)
+        .reshape(len(frames_SN), _PARTS * _PARTS, rows * columns)
+    )
+    way_PK = parts_SPK[-1] - parts_SPK[0]
+    energy_P = (way_PK**2).sum(axis=1)
+    share_SP = ((parts_SPK - parts_SPK[0]) * way_PK).sum(axis=2) / np.maximum(energy_P, 1e-6)
+    weight_P = np.sqrt(energy_P) / np.sqrt(energy_P).sum()
+    mean_S = share_SP @ weight_P
+    return float(np.sqrt(((share_SP - mean_S[:, None]) ** 2) @ weight_P).max())
