@@ -31,6 +31,30 @@ _SIGNAL = pa.struct(
             pa.float32(),
             "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first",
         ),
+        # of every frame since the signal before, this one included; null where nobody collected it
+        optional("num_frames", pa.float32(), "frames shown"),
+        optional("num_black", pa.float32(), "of them black: mean below 20 and deviation below 10"),
+        optional("num_repeated", pa.float32(), "of them equal to the frame before"),
+        optional("num_missing", pa.float32(), "frames that the time stamps leave out"),
+        optional("num_swings", pa.float32(), "turns of the mean luma by 8 grey levels and more; two are a flash"),
+        optional("flicker", pa.float32(), "sum over frames of the mean luma's distance from that of its neighbours"),
+        optional("luma_low", pa.float32(), "lowest mean of a frame"),
+        optional("luma_high", pa.float32(), "highest mean of a frame"),
+        optional("shift_x", pa.float32(), "displacement of the whole picture, in widths of it"),
+        optional("shift_y", pa.float32(), "likewise downwards, in widths"),
+        optional("path", pa.float32(), "sum of the lengths of the displacements from frame to frame, in widths"),
+        optional("motion", pa.float32(), "sum over frames of the mean luma change besides that of the mean"),
+        optional("spoiled", pa.float32(), "largest share of a picture in a green that no colour has"),
+        # of the frame of this signal
+        optional("bar_top", pa.float32(), "share of the picture that is black lines at its top"),
+        optional("bar_bottom", pa.float32(), "likewise"),
+        optional("bar_left", pa.float32(), "likewise"),
+        optional("bar_right", pa.float32(), "likewise"),
+        optional("lost_rows", pa.float32(), "share of the picture, at its bottom, of repeated or filled lines"),
+        optional("blockiness", pa.float32(), "share of the edges of 8 px blocks that are steps between calm sides"),
+        optional("pixelation", pa.float32(), "share of the steps across the picture that stand at even distances"),
+        optional("noise", pa.float32(), "standard deviation of noise in calm parts, grey levels"),
+        optional("combing", pa.float32(), "share of tiles whose lines differ from their neighbours alone"),
     ]
 )
 _WORD = pa.struct(
@@ -59,7 +83,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=3,
+    version=4,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -105,7 +129,11 @@ TRACKS = TableSchema(
             ),
             required("shots", pa.list_(_SHOT)),
             required("keyframes", pa.list_(_KEYFRAME)),
-            required("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
+            required(
+                "signals",
+                pa.list_(_SIGNAL),
+                "video: one per analysed frame, with what the frames since the one before show",
+            ),
             optional(
                 "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
             ),

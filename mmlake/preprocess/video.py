@@ -11,6 +11,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, FrameClock, check_complete, opened
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.keyframes import Candidates, Keyframe
+from mmlake.preprocess.picture_faults import PictureFaults
 from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, pixel_aspect, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shots import Boundary, ShotFinder
@@ -108,6 +109,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self._finder, self._candidates = ShotFinder(self.settings), Candidates(self.settings)
+        self._faults = PictureFaults()
 
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame."""
@@ -129,6 +131,7 @@ class _Reader:
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._finder.push(time_s, vector, luma_HW)
+        self._faults.add(luma_HW, vector, time_s)
         self._candidates.offer(
             time_s,
             vector,
@@ -142,7 +145,9 @@ class _Reader:
         )
         # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
         if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
-            self._signals.append(signal(luma_HW, vector, self._before, time_s=time_s))
+            self._signals.append(
+                signal(luma_HW, vector, self._before, time_s=time_s) | self._faults.take(frame, luma_HW)
+            )
             self._before = vector
         self._last_s = max(self._last_s, time_s)
         length_s = (

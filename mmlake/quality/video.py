@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
+from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAULT_RULES
+from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.quality.video_fidelity import FIDELITY_MEASUREMENT
@@ -25,27 +30,39 @@ def video_measures(subject: Subject) -> Measures:
     """The measures of one video."""
     track = subject.track
     signals = track["signals"]
-    luma_T = np.array([row["luma"] for row in signals], np.float64)
-    std_T = np.array([row["luma_std"] for row in signals], np.float64)
     change_T = np.array([row["change"] for row in signals[1:]], np.float64)
     planes = [luma(keyframe) for keyframe in subject.blobs]
-    is_black_T = (luma_T < _BLACK_LUMA) & (std_T < _BLACK_STD)
     return {
         "duration_s": track["duration_s"],
         "min_side_px": float(min(track["width_px"], track["height_px"])),
         "num_shots": float(len(track["shots"])),
-        "black_fraction": float(is_black_T.mean()) if len(luma_T) else None,
+        "black_fraction": _black(signals),
         "moving_fraction": float((change_T > _STILL_CHANGE).mean()) if len(change_T) else None,
         "mean_change": float(change_T.mean()) if len(change_T) else None,
         "motion": max(float(change_T.max()), _displacement(planes)) if len(change_T) else None,
-        "flicker": _flicker(luma_T),
+        "flicker": _flicker(signals),
         "blur": _blur(planes),
     }
 
 
-def _flicker(luma_T: np.ndarray) -> float | None:
-    """Median deviation of a frame's brightness from the mean of its neighbours, in grey levels."""
-    return float(np.median(np.abs(luma_T[1:-1] - (luma_T[:-2] + luma_T[2:]) / 2))) if len(luma_T) >= 3 else None
+def _black(signals: Sequence[Mapping[str, Any]]) -> float | None:
+    """Share of the frames that are black; of the signals where nobody counted frames."""
+    if not signals:
+        return None
+    if signals[0].get("num_frames") is None:
+        return float(np.mean([row["luma"] < _BLACK_LUMA and row["luma_std"] < _BLACK_STD for row in signals]))
+    return float(sum(row["num_black"] for row in signals) / max(1.0, sum(row["num_frames"] for row in signals)))
+
+
+def _flicker(signals: Sequence[Mapping[str, Any]]) -> float | None:
+    """Median deviation of a frame's brightness from the mean of its neighbours, in grey levels; of the signals where
+    not every frame was measured."""
+    if len(signals) < 3:
+        return None
+    if signals[0].get("num_frames") is not None:
+        return float(np.median([row["flicker"] / max(1.0, row["num_frames"]) for row in signals]))
+    luma_T = np.array([row["luma"] for row in signals], np.float64)
+    return float(np.median(np.abs(luma_T[1:-1] - (luma_T[:-2] + luma_T[2:]) / 2)))
 
 
 def _keyframes(track: Track) -> list[Digest]:
@@ -88,9 +105,12 @@ VIDEO_MEASUREMENTS = (
         columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots"),
         take=video_measures,
         blobs=_keyframes,
+        revision="2",
     ),
     FIDELITY_MEASUREMENT,
     DAMAGE_MEASUREMENT,
+    PICTURE_FAULT_MEASUREMENT,
+    PIXEL_ASPECT_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )
 
@@ -144,6 +164,8 @@ VIDEO_RULES = (
         what="The frame is smaller than a thumbnail.",
         fix="Fetch a larger rendition.",
     ),
+    *PICTURE_FAULT_RULES,
+    WRONG_PIXEL_ASPECT,
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     DAMAGED,

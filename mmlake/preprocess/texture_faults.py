@@ -1,0 +1,109 @@
+"""What a codec, a lossy line or a sensor left in one picture: edges of blocks, combs of fields, noise.
+
+Enters: the luma plane at full size, of which a few bands of lines are read. Leaves: numbers without a verdict.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# B halves of bands of 16 lines, W columns, N blocks in a row, P phases in a block. Blocks of H.264 and MPEG have 16 px,
+# their transforms 8
+_NUM_BANDS, _BAND_PX = 8, 16
+_TRANSFORM_PX = 8
+_EDGE, _EDGE_RATIO = 1.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
+_SQUARES_PX, _FEWEST_EDGES = (6, 96), 5  # of a mosaic
+_CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
+_NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
+_COMB_LEVELS = 6.0
+
+
+def texture(luma_HW: np.ndarray) -> dict[str, float]:
+    """Fields of the signal of one picture; 0 where it is too small for any."""
+    import cv2
+
+    height, width = luma_HW.shape
+    if height < 3 * _BAND_PX or width < 3 * _BAND_PX:
+        return dict.fromkeys(("blockiness", "pixelation", "noise", "combing"), 0.0)
+    # bands begin in the middle of blocks: the edge between two of them is their middle line
+    starts = np.unique(np.linspace(0, height // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
+    bands = [luma_HW[at : at + _BAND_PX + 1] for at in starts]
+    across = np.concatenate([cv2.absdiff(band[:-1, 1:], band[:-1, :-1]) for band in bands])
+    down = [cv2.absdiff(band[1:], band[:-1]) for band in bands]
+    # B x 2 halves of 8 lines: those of one block each
+    edges = cv2.resize(across, (width - 1, len(across) // 8), interpolation=cv2.INTER_AREA).astype(np.float32)
+    profile = edges.mean(axis=0)
+    return {
+        "blockiness": _blockiness(edges),
+        "pixelation": _pixelation(profile),
+        "noise": _noise(bands),
+        "combing": _combing(bands, down),
+    }
+
+
+def _blockiness(edges_BW: np.ndarray) -> float:
+    """Share of the edges between transforms that are steps between calm sides, beyond the share of those at the middle
+    of transforms."""
+    blocks = edges_BW[:, : edges_BW.shape[1] // _TRANSFORM_PX * _TRANSFORM_PX]
+    phases = blocks.reshape(len(blocks), -1, _TRANSFORM_PX)
+    return max(0.0, _steps(phases, at=7) - _steps(phases, at=3))
+
+
+def _steps(phases_BNP: np.ndarray, *, at: int) -> float:
+    """Share of the steps at this phase that are larger than the calmer of their sides."""
+    step = phases_BNP[:, :-1, at]
+    inside = phases_BNP[:, :, [(at + offset) % _TRANSFORM_PX for offset in (2, 3, 4, 5, 6)]].mean(axis=2)
+    # of a phase amid the transform what is to its left lies in the one before
+    calmer = np.minimum(inside[:, :-1], inside[:, 1:])
+    return float(((step > _EDGE) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
+
+
+def _pixelation(profile_W: np.ndarray) -> float:
+    """Share of all steps across the picture that stand at the edges of equal cells, counted from its left side; 0 where
+    steps are everywhere. A wall of tiles does not begin with the picture, and moves through it."""
+    total = float(profile_W.sum())
+    if np.median(profile_W) > _CALM_BETWEEN * profile_W.mean() or profile_W.mean() < _FEWEST_STEPS:
+        return 0.0
+    width = len(profile_W) + 1
+    # squares of whole pixels, and of those that were scaled with the picture afterwards
+    sides = {float(side) for side in range(_SQUARES_PX[0], _SQUARES_PX[1] + 1)}
+    sides |= {width / num for num in range(width // _SQUARES_PX[1] + 1, width // _SQUARES_PX[0])}
+    pairs = profile_W + np.concatenate([[0.0], profile_W[:-1]])  # an edge that scaling has spread over two
+    best = 0.0
+    for side in sides:
+        edges = _edges(pairs, side)
+        if len(edges) >= _FEWEST_EDGES:
+            # each of the places must hold an edge: a few windows of a desktop stand at even distances by chance
+            share = float(edges.sum()) / total * float((edges > 0.25 * edges.mean()).mean())
+            best = max(best, share - 2 / side)
+    return best
+
+
+def _edges(pairs_W: np.ndarray, side_px: float) -> np.ndarray:
+    """The steps at the edges of cells of this width."""
+    places = np.round(np.arange(1, int(len(pairs_W) / side_px) + 1) * side_px).astype(int) - 1
+    edges: np.ndarray = pairs_W[places[places < len(pairs_W)]]
+    return edges
+
+
+def _noise(bands: list[np.ndarray]) -> float:
+    """Standard deviation of noise in grey levels, from the calm tiles of the picture."""
+    import cv2
+
+    lines = np.concatenate([band[:-1] for band in bands])
+    second = cv2.filter2D(lines, cv2.CV_16S, np.array([[1, -2, 1]], np.float32))
+    size = (lines.shape[1] // 16, len(lines) // 8)
+    tiles = cv2.resize(np.abs(second).astype(np.float32), size, interpolation=cv2.INTER_AREA)
+    # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
+    return float(np.percentile(tiles, _NOISE_SHARE)) / 1.954
+
+
+def _combing(bands: list[np.ndarray], down: list[np.ndarray]) -> float:
+    """Share of tiles in which a line differs from its neighbours and not from those of its own field."""
+    import cv2
+
+    size = (bands[0].shape[1] // 16, len(bands))
+    near = cv2.resize(np.concatenate(down), size, interpolation=cv2.INTER_AREA)
+    two = np.concatenate([cv2.absdiff(band[2:], band[:-2]) for band in bands])
+    far = cv2.resize(two, size, interpolation=cv2.INTER_AREA)
+    return float(((near > _COMB_LEVELS) & (near > 1.5 * far.astype(np.float32))).mean())

@@ -1,0 +1,258 @@
+"""Damaged moving pictures: measures of a unit from the traces that its signals hold, and the rules that judge them.
+
+Enters: the signals of a unit, whose fields were collected from every frame (`mmlake/preprocess/picture_faults.py`), so
+that nothing is decoded here and a span of a long film is judged by its own frames. A unit whose signals were made
+without traces has no such measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.rule import Rule
+
+# S signals of a unit
+_WINDOW_S = 1.0
+_FLASHES_PER_S = 3.0  # more are harmful to viewers (ITU-R BT.1702) and no scene
+_STILL_MOTION = 0.5  # grey levels between two signals, below which the picture stands
+_FEWEST_SIGNALS = 4  # half a second
+_FILMED_REPEATED = 0.2  # of the frames while it moves; drawings and screens repeat more
+_MOVING, _MOSTLY_MOVING = 0.1, 0.5  # of the time
+_LASTING = 25  # percentile over the signals of what lasts
+_DARK_STD = 5.0  # grey levels; contrast below which motion is not compared with it
+
+PICTURE_FAULTS = (
+    "flash_fraction", "frozen_s", "repeated_fraction", "missing_fraction", "shake_widths_s",
+    "motion_contrasts", "black_bars_fraction", "mosaic_fraction", "block_edge_fraction", "noise_levels",
+    "spoiled_fraction", "lost_rows_fraction", "combed_fraction",
+)  # fmt: skip
+
+
+def picture_faults(subject: Subject) -> Measures:
+    """The measures of one unit; None where it is too short for them, or its signals hold no traces."""
+    measures: Measures = dict.fromkeys(PICTURE_FAULTS)
+    signals = subject.track["signals"]
+    if len(signals) < _FEWEST_SIGNALS or signals[0].get("num_frames") is None:
+        return measures
+    traces = Traces(signals)
+    return {name: float(value) for name, value in (traces.in_time() | traces.in_pictures()).items()}
+
+
+class Traces:
+    """The fields of the signals as arrays."""
+
+    def __init__(self, signals: Sequence[Mapping[str, Any]]) -> None:
+        self._signals = signals
+        self._frames_S = np.maximum(self["num_frames"], 1)
+        times_s = self["time_s"]
+        rate_hz = (len(times_s) - 1) / max(1e-3, float(times_s[-1] - times_s[0]))
+        self._distance_s = 1 / rate_hz
+        self._window = min(len(times_s), max(1, round(_WINDOW_S * rate_hz)))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return np.array([row[name] or 0.0 for row in self._signals], np.float64)
+
+    def in_time(self) -> dict[str, float]:
+        """What goes wrong from frame to frame."""
+        frames_S, repeated_S, missing_S = self._frames_S, self["num_repeated"], self["num_missing"]
+        flashes_W = self._windows(self["num_swings"]) / 2 / (self._window * self._distance_s)
+        is_frozen_S = (self["motion"] < _STILL_MOTION) & (repeated_S >= frames_S / 2)
+        alive_S = ~is_frozen_S
+        repeated = repeated_S[alive_S].sum() / frames_S[alive_S].sum() if alive_S.any() else 0.0
+        longest_s = self._longest(is_frozen_S) * self._distance_s
+        travelled_W = self._windows(self["path"])
+        gone_W = np.hypot(self._windows(self["shift_x"]), self._windows(self["shift_y"]))
+        motion_S = self["motion"] / frames_S / np.maximum(self["luma_std"], _DARK_STD)
+        return {
+            "flash_fraction": (flashes_W > _FLASHES_PER_S).mean(),
+            # what repeats frames while it moves as well is drawn, or a screen: there nothing froze; nor where nothing
+            # moves at all
+            "frozen_s": longest_s if repeated < _FILMED_REPEATED and alive_S.mean() >= _MOVING else 0.0,
+            "repeated_fraction": repeated if alive_S.mean() >= _MOSTLY_MOVING else 0.0,
+            "missing_fraction": missing_S.sum() / (frames_S + missing_S).sum(),
+            "shake_widths_s": np.median(travelled_W - gone_W) / (self._window * self._distance_s),
+            "motion_contrasts": np.median(motion_S),
+        }
+
+    def in_pictures(self) -> dict[str, float]:
+        """What is wrong within pictures."""
+        # bars are there all the time: what one dark picture shows is none
+        bars = [float(self[f"bar_{side}"].min()) for side in ("top", "bottom", "left", "right")]
+        left = max(0.0, 1 - bars[0] - bars[1]) * max(0.0, 1 - bars[2] - bars[3])
+        return {
+            "black_bars_fraction": 1 - left if left > 0 else 0.0,  # all of it black is another fault
+            "mosaic_fraction": np.median(self["pixelation"]),
+            # edges in the picture move through the grid of the codec, which stands
+            "block_edge_fraction": np.percentile(self["blockiness"], _LASTING),
+            # a picture that is shown twice has no noise of its own: print on a screen is as sharp
+            "noise_levels": np.median(np.where(self["num_repeated"] > 0, 0.0, self["noise"])),
+            "spoiled_fraction": self["spoiled"].mean(),
+            "lost_rows_fraction": np.median(self["lost_rows"]),
+            "combed_fraction": self["combing"].mean(),
+        }
+
+    def _windows(self, values_S: np.ndarray) -> np.ndarray:
+        """Sums over each second."""
+        return np.convolve(values_S, np.ones(self._window), "valid")
+
+    @staticmethod
+    def _longest(is_so_S: np.ndarray) -> int:
+        """The length of the longest run."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], is_so_S.astype(np.int8), [0]])))
+        return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
+
+
+PICTURE_FAULT_MEASUREMENT = Measurement(
+    name="picture-faults",
+    modalities=("video",),
+    measures=PICTURE_FAULTS,
+    columns=("signals",),
+    take=picture_faults,
+)
+
+# Bounds: docs/quality.md has the matrix of damages that they were tried on, and the values that sound films reach.
+PICTURE_FAULT_RULES = (
+    Rule(
+        name="strobe",
+        error_code=4306,
+        severity="P1",
+        measure="flash_fraction",
+        high=0.5,
+        what="The brightness of the whole picture jumps more than three times a second, most of the time.",
+        fix="Check the recording: a shutter out of step with the light, or a broken transfer. Film the scene again.",
+    ),
+    Rule(
+        name="flicker",
+        error_code=4307,
+        severity="P2",
+        measure="flicker",
+        unit="grey levels",
+        high=6.0,
+        what="The brightness differs from frame to frame.",
+        fix="Even the exposure out (ffmpeg's `deflicker`), or leave it at its smaller weight.",
+    ),
+    Rule(
+        name="frozen",
+        error_code=4308,
+        severity="P2",
+        measure="frozen_s",
+        unit="s",
+        high=1.5,
+        what="A filmed picture stands for a while: frames were lost and the last one repeated.",
+        fix="Fetch the film again; cut the stretch out where the source has it as well.",
+    ),
+    Rule(
+        name="repeated_frames",
+        error_code=4309,
+        severity="P2",
+        measure="repeated_fraction",
+        high=0.15,
+        what="Frames repeat the one before while the picture moves: the rate was converted, or a drawing has fewer.",
+        fix="Bring it back to its own rate (ffmpeg's `mpdecimate`), or sample frames at a lower rate.",
+    ),
+    Rule(
+        name="dropped_frames",
+        error_code=4310,
+        severity="P2",
+        measure="missing_fraction",
+        high=0.1,
+        what="The time stamps leave out frames.",
+        fix="Fetch another rendition; a recorder that was too slow did not keep them.",
+    ),
+    Rule(
+        name="shaken",
+        error_code=4311,
+        severity="P2",
+        measure="shake_widths_s",
+        unit="widths per s",
+        high=0.4,
+        what="The whole picture jerks to and fro.",
+        fix="Stabilize it (ffmpeg's `vidstab` or `deshake`), or leave it at its smaller weight.",
+    ),
+    Rule(
+        name="motion_overload",
+        error_code=4312,
+        severity="P2",
+        measure="motion_contrasts",
+        high=0.6,
+        what="From frame to frame nearly all of the picture is another one: an encoder cannot follow it.",
+        fix="Leave it at its smaller weight, or out of what learns motion.",
+    ),
+    Rule(
+        name="black_bars",
+        error_code=4313,
+        severity="P2",
+        measure="black_bars_fraction",
+        high=0.1,
+        what="Black bars lie around the picture all the time.",
+        fix="Crop them (ffmpeg's `cropdetect` finds them) where pictures are resized to one shape.",
+    ),
+    Rule(
+        name="mosaic",
+        error_code=4314,
+        severity="P1",
+        measure="mosaic_fraction",
+        high=0.3,
+        what="The picture consists of squares of one colour each.",
+        fix="Fetch a rendition that is not pixelated.",
+    ),
+    Rule(
+        name="overcompressed",
+        error_code=4315,
+        severity="P1",
+        measure="block_edge_fraction",
+        high=0.13,
+        what="The blocks of the codec show everywhere: its bit rate was far too low.",
+        fix="Fetch a rendition with a higher bit rate; encoding it again does not help.",
+    ),
+    Rule(
+        name="coarse_quantizer",
+        error_code=4316,
+        severity="P1",
+        measure="quantizer_step",
+        high=110.0,
+        what="The codec dropped nearly all detail: H.264 at a parameter of 45 and more.",
+        fix="Fetch a rendition with a higher bit rate.",
+    ),
+    Rule(
+        name="noisy_video",
+        error_code=4317,
+        severity="P2",
+        measure="noise_levels",
+        unit="grey levels",
+        high=12.0,
+        what="Noise covers the calm parts of the picture as well.",
+        fix="Denoise it (ffmpeg's `hqdn3d` or `nlmeans`), or leave it at its smaller weight.",
+    ),
+    Rule(
+        name="spoiled_colour",
+        error_code=4318,
+        severity="P1",
+        measure="spoiled_fraction",
+        high=0.03,
+        what="Part of the picture has a green that no colour has: planes that were never decoded.",
+        fix="Fetch the file again, or decode it with another program.",
+    ),
+    Rule(
+        name="half_frame",
+        error_code=4319,
+        severity="P1",
+        measure="lost_rows_fraction",
+        high=0.12,
+        what="The lower part of the picture was never received: its last line, or grey, fills it.",
+        fix="Fetch the file again; cut the stretch out where the source has it as well.",
+    ),
+    Rule(
+        name="combed",
+        error_code=4320,
+        severity="P2",
+        measure="combed_fraction",
+        high=0.015,
+        what="Lines of two moments are woven into one frame: it is interlaced.",
+        fix="Deinterlace it (ffmpeg's `bwdif`).",
+    ),
+)

@@ -1,0 +1,153 @@
+"""Traces of damage are taken from every frame, and from each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from mmlake.preprocess.picture_faults import PictureFaults
+from mmlake.preprocess.planes import small_planes
+from mmlake.preprocess.texture_faults import texture
+
+RATE_HZ = 24
+
+
+def scene(height: int = 360, width: int = 640, *, seed: int = 5) -> np.ndarray:
+    """A soft picture with structure everywhere."""
+    import cv2
+
+    rng = np.random.default_rng(seed)
+    coarse = rng.integers(60, 200, (18, 32)).astype(np.float32)
+    picture = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC) + rng.normal(0, 1, (height, width))
+    return np.clip(picture, 16, 235).astype(np.uint8)
+
+
+def traces(frames: list[np.ndarray], *, times_s: list[float] | None = None) -> dict[str, float]:
+    """The traces of these luma planes, grey in colour, as one stretch."""
+    import av
+
+    faults, held = PictureFaults(), None
+    for number, picture in enumerate(frames):
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="gray").reformat(format="yuv420p")
+        held = frame, small_planes(frame, 160)
+        faults.add(*held[1], times_s[number] if times_s else number / RATE_HZ)
+    assert held is not None
+    return faults.take(held[0], held[1][0])
+
+
+@pytest.mark.parametrize("period", [2, 4, 6])
+def test_a_strobe_of_any_short_period_turns_twice_a_period(period: int) -> None:
+    bright = scene()
+    frames = [bright if number % period < period // 2 else bright // 2 + 8 for number in range(24)]
+    assert traces(frames)["num_swings"] == pytest.approx(24 / (period / 2), abs=2)
+
+
+def test_a_slow_change_of_light_has_no_turn() -> None:
+    bright = scene().astype(np.float32)
+    frames = [(bright * (0.4 + number / 40)).astype(np.uint8) for number in range(24)]
+    assert traces(frames)["num_swings"] == 0
+
+
+def test_repeated_frames_are_counted_and_moving_ones_are_not() -> None:
+    pictures = [np.roll(scene(), 3 * number, axis=1) for number in range(6)]
+    assert traces([pictures[number // 2] for number in range(12)])["num_repeated"] == 6
+    assert traces(pictures)["num_repeated"] == 0
+
+
+def test_frames_that_the_time_stamps_leave_out_are_counted() -> None:
+    times_s = [number / RATE_HZ for number in range(12) if number not in (6, 7, 10)]
+    assert traces([scene()] * len(times_s), times_s=times_s)["num_missing"] == 3
+
+
+def test_time_stamps_in_whole_hundredths_leave_nothing_out() -> None:
+    times_s = [round(number / RATE_HZ, 2) for number in range(24)]
+    assert traces([scene()] * 24, times_s=times_s)["num_missing"] == 0
+
+
+def test_a_pan_goes_somewhere_and_a_shake_goes_nowhere() -> None:
+    wide = scene(360, 1280)
+    pan = traces([wide[:, 8 * number : 640 + 8 * number] for number in range(12)])
+    shake = traces([wide[:, 300 + 8 * (number % 2) : 940 + 8 * (number % 2)] for number in range(13)])
+    assert abs(pan["shift_x"]) == pytest.approx(11 * 8 / 640, rel=0.1)
+    assert pan["path"] == pytest.approx(abs(pan["shift_x"]), rel=0.05)
+    assert shake["path"] == pytest.approx(12 * 8 / 640, rel=0.1)
+    assert abs(shake["shift_x"]) < 0.01
+
+
+def test_black_frames_are_counted_one_by_one() -> None:
+    assert traces([scene(), np.full((360, 640), 16, np.uint8), scene()])["num_black"] == 1
+
+
+def test_bars_are_shares_of_the_picture() -> None:
+    barred = scene()
+    barred[:45], barred[-45:] = 0, 0
+    found = traces([barred])
+    assert (found["bar_top"], found["bar_bottom"]) == (pytest.approx(0.125, abs=0.02), pytest.approx(0.125, abs=0.02))
+    assert (found["bar_left"], found["bar_right"]) == (0, 0)
+
+
+@pytest.mark.parametrize("fill", [lambda line: line, lambda line: np.full_like(line, 130)])
+def test_lines_that_were_never_received_are_lost(fill: Callable[[np.ndarray], np.ndarray]) -> None:
+    half = scene()
+    half[200:] = fill(half[199])
+    assert traces([half])["lost_rows"] == pytest.approx(160 / 360, abs=0.03)
+    assert traces([scene()])["lost_rows"] == 0
+
+
+def test_planes_of_zeros_are_a_colour_that_no_picture_has() -> None:
+    import av
+
+    def share(frame: av.VideoFrame) -> float:
+        faults = PictureFaults()
+        luma, vector = small_planes(frame, 160)
+        faults.add(luma, vector, 0.0)
+        return faults.take(frame, luma)["spoiled"]
+
+    screen = np.empty((360, 640, 3), np.uint8)
+    screen[:] = 0, 255, 0  # the purest green that a picture can have
+    assert share(av.VideoFrame.from_ndarray(screen, format="rgb24").reformat(format="yuv420p")) == 0
+    lost = np.zeros((540, 640), np.uint8)
+    assert share(av.VideoFrame.from_ndarray(lost, format="yuv420p")) == 1
+
+
+@pytest.mark.parametrize("side_px", [8, 16, 30])
+def test_squares_are_a_mosaic_and_a_soft_picture_is_none(side_px: int) -> None:
+    squares = scene()[::side_px, ::side_px].repeat(side_px, axis=0).repeat(side_px, axis=1)[:360, :640]
+    assert texture(squares)["pixelation"] > 0.5
+    assert texture(scene())["pixelation"] == 0
+
+
+def test_a_wall_of_tiles_that_does_not_begin_with_the_picture_is_no_mosaic() -> None:
+    wall = scene()[::20, ::20].repeat(20, axis=0).repeat(20, axis=1)
+    assert texture(np.ascontiguousarray(wall[:340, 9:617]))["pixelation"] < 0.1
+
+
+def test_blocks_of_a_codec_show_at_its_grid_alone() -> None:
+    import cv2
+
+    small = scene()[4::8, 4::8]
+    blocks = cv2.resize(small, (640, 360), interpolation=cv2.INTER_NEAREST)
+    assert texture(blocks)["blockiness"] > 0.5
+    assert texture(np.roll(blocks, 3, axis=1))["blockiness"] == 0
+    assert texture(scene())["blockiness"] < 0.05
+
+
+@pytest.mark.parametrize("sigma", [5.0, 20.0])
+def test_noise_is_measured_in_the_calm_parts(sigma: float) -> None:
+    rng = np.random.default_rng(1)
+    noisy = np.clip(scene() + rng.normal(0, sigma, (360, 640)), 0, 255).astype(np.uint8)
+    assert texture(noisy)["noise"] == pytest.approx(sigma, rel=0.2)
+
+
+def test_fields_of_two_moments_are_combed() -> None:
+    woven = scene()
+    woven[1::2] = np.roll(woven, 12, axis=1)[1::2]
+    assert texture(woven)["combing"] > 0.1
+    assert texture(scene())["combing"] == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (47, 640), (64, 20)])
+def test_a_picture_too_small_for_blocks_has_no_texture(shape: tuple[int, int]) -> None:
+    assert set(texture(np.zeros(shape, np.uint8)).values()) == {0.0}
