@@ -200,7 +200,7 @@ ROW_STEPS: dict[str, Step] = {
             name="tracks",
             stage="preprocess",
             schema=schemas.TRACKS,
-            code_version="6",
+            code_version="7",
             in_workers=True,
             make=make_tracks,
             remake=retry_tracks,
@@ -208,8 +208,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
-            description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, the "
-            "transcript, normalized text. What cannot be decoded is a row with its code.",
+            description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, where "
+            "somebody speaks, the transcript, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(
             name="alignments",
