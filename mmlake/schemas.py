@@ -295,8 +295,8 @@ def empty(schema: TableSchema) -> pa.Table:
 
 
 def from_rows(schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """The rows as a table that keeps the contract: absent keys are null, list columns that are absent are empty,
-    sorted by key."""
+    """The rows as a table that keeps the contract: absent keys are null, lists that may not be null are empty, sorted
+    by key."""
     if unknown := set().union(*rows) - set(schema.arrow.names):
         raise SchemaMismatch(
             f"{schema.name}: a row has the columns {sorted(unknown)}, which schema v{schema.version} does not "
@@ -306,7 +306,7 @@ def from_rows(schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> pa.Tabl
     for field in schema.arrow:
         name = field.name  # taken once: the field makes a new text each time
         values = [row.get(name) for row in rows]
-        if pa.types.is_list(field.type):
+        if pa.types.is_list(field.type) and not field.nullable:
             values = [[] if value is None else value for value in values]
         columns.append(pa.array(values, field.type))
     return conform(schema, pa.Table.from_arrays(columns, schema=schema.arrow))

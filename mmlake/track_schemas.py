@@ -73,6 +73,7 @@ _CUE = pa.struct(
         optional("score", pa.float32(), "a recognizer's confidence, 0..1"),
     ]
 )
+_SPEECH = pa.struct([required("start_s", pa.float64()), required("end_s", pa.float64())])
 _DAMAGE = pa.struct(
     [
         required("what", pa.string()),
@@ -142,6 +143,11 @@ TRACKS = TableSchema(
                 "cues",
                 pa.list_(_CUE),
                 "the transcript's own times: lines of subtitles, words of a recognizer; empty for plain text",
+            ),
+            optional(
+                "speech",
+                pa.list_(_SPEECH),
+                "where somebody speaks, in order; null where there is no sound, or no voice detector ran",
             ),
         ]
     ),

@@ -5,6 +5,7 @@ yet. It reads no store and writes nothing, so that it may run in another process
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import normalize, text_track
 from mmlake.preprocess.video import video_track
+from mmlake.speech import VOICE_DETECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,15 @@ def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     columns, flac = audio_track(item.path, settings=settings)
     transcript = _transcript(item.sample_text, settings=settings)
+    columns |= _speech(flac, settings=settings)
     return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
 def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     film = video_track(item.path, settings=settings)
     transcript = _transcript(item.sample_text, settings=settings)
-    return Decoded(
-        film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript
-    )
+    columns = film.columns | _speech(film.flac, settings=settings) | transcript
+    return Decoded(columns, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript)
 
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)
@@ -87,3 +89,11 @@ def _transcript(sample_text: str | None, *, settings: PreprocessSettings) -> dic
     said = " ".join(cue.text for cue in cues if cue.is_shown)
     timed = {"cues": [asdict(cue) for cue in cues if cue.start_s is not None]}
     return timed | ({"transcript": normalize(said, settings=settings), "transcript_source": "source"} if said else {})
+
+
+def _speech(flac: bytes | None, *, settings: PreprocessSettings) -> dict[str, object]:
+    """The column `speech`; nothing where there is no sound, or no detector is chosen."""
+    detector = VOICE_DETECTORS[settings.voice_detector]
+    if flac is None or detector is None:
+        return {}
+    return {"speech": [{"start_s": start_s, "end_s": end_s} for start_s, end_s in detector(io.BytesIO(flac))]}

@@ -7,7 +7,7 @@ cut in pauses, at the ends of sentences best; a film at the boundaries of shots,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ _SHORT_PAUSE = 1.0  # in the shortest of pauses
 _FULL_PAUSE_US = 600_000  # longer ones are no better
 _OFF_MIDDLE = 0.5  # at the edge of a pause
 _QUIET_HOPS = 15  # over which the quietest place is sought where there is no pause
-_MID_SENTENCE, _IN_LINE, _MID_LINES = 1.5, 1.0, 0.5
+_IN_SPEECH = 20.0  # as a voice detector has it: more than any place outside, less than a span that is too short
+_CLEAR_OF_SPEECH_US = 64_000  # two frames of the detector, which may end a word too early
+_MID_SENTENCE, _IN_LINE, _MID_LINES = 4.0, 1.0, 0.5  # the first is more than two lengths that are a little off
 _GAP_BETWEEN_WORDS_US = 150_000  # a pause as the words have it, where noise covers it
 _NOISY_PAUSE = 2.0
 _IN_SHOT = 3.0  # of a film, away from shot boundaries
@@ -39,6 +41,7 @@ class Spoken:
 
     words: Utterances = NONE
     lines: Utterances = NONE  # of subtitles; used where there are no words
+    speech: Utterances = NONE  # where a voice detector found somebody to speak
 
 
 def recording_places(levels: Levels, spoken: Spoken) -> Places:
@@ -46,7 +49,8 @@ def recording_places(levels: Levels, spoken: Spoken) -> Places:
     time_us_N = np.arange(1, len(levels.level_H), dtype=np.int64) * HOP_US
     if len(spoken.words):
         time_us_N = np.union1d(time_us_N, spoken.words.between_us())
-    return Places(time_us_N, _sound_cost(time_us_N, levels, spoken) + _speech_cost(time_us_N, spoken))
+    cost_N = _sound_cost(time_us_N, levels, spoken) + _voice_cost(time_us_N, spoken)
+    return Places(time_us_N, cost_N + _speech_cost(time_us_N, spoken))
 
 
 def film_places(
@@ -67,8 +71,8 @@ def film_places(
                 cost_N[at] = _IN_DISSOLVE if shot["transition"] == "dissolve" else 0.0
     if levels is not None:
         cost_N += _FILM_SOUND * _sound_cost(time_us_N, levels, spoken)
-    edged = Spoken(words=spoken.words.shrunk(_WORD_EDGE_US), lines=spoken.lines)
-    return Places(time_us_N, cost_N + _speech_cost(time_us_N, edged))
+    edged = replace(spoken, words=spoken.words.shrunk(_WORD_EDGE_US))
+    return Places(time_us_N, cost_N + _voice_cost(time_us_N, spoken) + _speech_cost(time_us_N, edged))
 
 
 def border_frames(frame_us_F: np.ndarray, duration_us: int) -> np.ndarray:
@@ -83,8 +87,8 @@ def border_frames(frame_us_F: np.ndarray, duration_us: int) -> np.ndarray:
 
 
 def silent_gaps(levels: Levels, duration_us: int, *, spoken: Spoken, settings: UnitSettings) -> list[Gap]:
-    """The long silences of a recording, less their margins. A word in one ends it."""
-    silences = _without(levels.clear_runs_us(), spoken.words)
+    """The long silences of a recording, less their margins. A word in one ends it, and so does a voice."""
+    silences = _without(_without(levels.clear_runs_us(), spoken.words), spoken.speech)
     return list(_gaps(silences, duration_us, SILENCE, longest_s=settings.max_pause_s, settings=settings))
 
 
@@ -103,7 +107,7 @@ def static_gaps(
     """
     still = _still_us(signals, duration_us, settings)
     if levels is not None:
-        still = _common(still, _without(levels.clear_runs_us(), spoken.words))
+        still = _common(still, _without(_without(levels.clear_runs_us(), spoken.words), spoken.speech))
     frames_us = np.concatenate([[0], border_frames(frame_us_F, duration_us), [duration_us]])
     gaps = []
     for start_us, end_us, why in _gaps(still, duration_us, STATIC, longest_s=settings.max_static_s, settings=settings):
@@ -134,7 +138,19 @@ def _sound_cost(time_us_N: np.ndarray, levels: Levels, spoken: Spoken) -> np.nda
         next_us_N = np.append(words.start_us_W, np.iinfo(np.int64).max)[before_N + 1]
         is_apart_N = next_us_N - np.where(before_N < 0, 0, words.end_us_W[before_N]) >= _GAP_BETWEEN_WORDS_US
         cost_N[is_apart_N] = np.minimum(cost_N[is_apart_N], _NOISY_PAUSE)
+    speech = spoken.speech
+    if len(speech):
+        # nobody speaks there, however loud it is
+        clear_us_N = speech.distance_us(time_us_N)
+        short_N = _SHORT_PAUSE * np.maximum(0.0, 1 - 2 * clear_us_N / _FULL_PAUSE_US)
+        is_clear_N = clear_us_N >= _CLEAR_OF_SPEECH_US
+        cost_N[is_clear_N] = np.minimum(cost_N, _NOISY_PAUSE + short_N)[is_clear_N]
     return cost_N
+
+
+def _voice_cost(time_us_N: np.ndarray, spoken: Spoken) -> np.ndarray:
+    """Whether somebody speaks there; 0 all over where no voice detector ran."""
+    return np.where(spoken.speech.is_inside(time_us_N), _IN_SPEECH, 0.0)
 
 
 def _speech_cost(time_us_N: np.ndarray, spoken: Spoken) -> np.ndarray:

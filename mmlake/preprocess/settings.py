@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mmlake.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.errors import SettingsError
+from mmlake.speech import SILERO, VOICE_DETECTORS
 
 _MAX_UNIT_S = 86_400.0  # a day
 SOUND_RATE_HZ = 16_000  # of every extracted sound track: what recognizers, aligners and fingerprints expect
@@ -80,9 +81,16 @@ class PreprocessSettings:
     # directory of the recognizer's weights
     recognizer_device: str = "cpu"
     # "cpu" or "cuda"
+    voice_detector: str = SILERO
+    # row of VOICE_DETECTORS (mmlake/speech) that finds where somebody speaks; "none" leaves it to levels
 
     def __post_init__(self) -> None:
         """Refuse what no run could use."""
+        if self.voice_detector not in VOICE_DETECTORS:
+            raise SettingsError(
+                f"preprocess.voice_detector={self.voice_detector!r} is not one of {sorted(VOICE_DETECTORS)}; choose "
+                "one of them"
+            )
         for name in (
             "max_pixels",
             "min_sample_rate_hz",

@@ -47,7 +47,7 @@ def spans_of(units: pa.Table) -> pa.Table:
 def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     """A row per unit that is no gap, schema UNIT_TRACKS, those of one item together and in order. `digest` names the
     unit; duration, damages, shots, keyframes, signals, cues and the transcript that they make are those of the span,
-    counted from its beginning, and size_bytes is its share of the item's."""
+    counted from its beginning, as is `speech`, and size_bytes is its share of the item's."""
     units = units.filter(pc.not_equal(units["kind"], GAP)).combine_chunks()
     at = pc.index_in(units["parent_digest"].combine_chunks(), value_set=tracks["digest"].combine_chunks())
     is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok")).combine_chunks()
@@ -105,6 +105,7 @@ def _places(num_rows: int, spans: np.ndarray) -> np.ndarray:
 
 _CUT = (
     "size_bytes", "duration_s", "num_frames", "damages", "shots", "keyframes", "signals", "cues", "transcript",
+    "speech",
 )  # fmt: skip
 
 
@@ -118,6 +119,7 @@ class _Item:
     shots: list[dict[str, Any]]
     keyframes: list[dict[str, Any]]
     cues: list[dict[str, Any]]
+    speech: list[dict[str, float]] | None
     signals: pa.StructArray
     times_s: np.ndarray  # of the signals, float64
 
@@ -125,7 +127,7 @@ class _Item:
     def of(cls, tracks: pa.Table, at: int) -> _Item:
         signals = tracks["signals"][at].values
         times_s = pc.struct_field(signals, "time_s").to_numpy(zero_copy_only=False).astype(np.float64)
-        names = ("size_bytes", "duration_s", "damages", "shots", "keyframes", "cues")
+        names = ("size_bytes", "duration_s", "damages", "shots", "keyframes", "cues", "speech")
         return cls(**{name: tracks[name][at].as_py() for name in names}, signals=signals, times_s=times_s)
 
 
@@ -158,6 +160,7 @@ def _of_span(item: _Item, span: Mapping[str, Any], own: Sequence[Mapping[str, An
         "signals": _signals(item, start_s, end_s),
         "cues": cues,
         "transcript": " ".join(cue["text"] for cue in cues) or None,
+        "speech": _speech(item.speech, start_s, end_s),
     }
 
 
@@ -169,6 +172,19 @@ def _shots(shots: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> 
         shot["start_s"] = max(shot["start_s"], start_s) - start_s
         shot["end_s"] = min(shot["end_s"], end_s) - start_s
     return inside
+
+
+def _speech(
+    speech: Sequence[Mapping[str, float]] | None, start_s: float, end_s: float
+) -> list[dict[str, float]] | None:
+    """What is spoken within the span; None where no detector ran."""
+    if speech is None:
+        return None
+    return [
+        {"start_s": max(one["start_s"], start_s) - start_s, "end_s": min(one["end_s"], end_s) - start_s}
+        for one in speech
+        if one["start_s"] < end_s - _SLACK_S and one["end_s"] > start_s + _SLACK_S
+    ]
 
 
 def _signals(item: _Item, start_s: float, end_s: float) -> list[dict[str, float]]:

@@ -29,7 +29,7 @@ from mmlake.preprocess.silences import Levels, levels_of, read_levels
 from mmlake.preprocess.splitting import Piece, split
 from mmlake.preprocess.tiling import TIME_AXIS, named
 from mmlake.preprocess.unit_tracks import GAP, WHOLE
-from mmlake.preprocess.utterances import of_cues, of_words
+from mmlake.preprocess.utterances import of_cues, of_speech, of_words
 from mmlake.progress import Advance, silent
 from mmlake.store import Blobs
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")
 _FAILED = 3301
 _SLACK_S = 0.1  # what an encoder adds to a clip of round length: the padding of its last frame of sound
-_PRODUCER = "borders@1"  # counts up where the same item would be cut elsewhere
+_PRODUCER = "borders@2"  # counts up where the same item would be cut elsewhere
 _Aligned = tuple[int | None, list[dict[str, Any]]]  # code, words
 _SIGNALS = ("time_s", "luma", "luma_std", "change")
 
@@ -157,13 +157,16 @@ def _opened(
 
 
 def _spoken(track: Mapping[str, pa.Scalar], aligned: Sequence[_Aligned], duration_us: int) -> Spoken:
-    """Words where the transcript was laid on its sound; the lines of subtitles unless the sound says something else."""
+    """Words where the transcript was laid on its sound; the lines of subtitles unless the sound says something else.
+    Either with what a voice detector found."""
+    speech = of_speech(track["speech"].as_py() or (), duration_us=duration_us)
     words = [word for _, found in aligned for word in found]
     if words:
-        return Spoken(words=of_words(words, track["transcript"].as_py() or "", duration_us=duration_us))
+        found = of_words(words, track["transcript"].as_py() or "", duration_us=duration_us)
+        return Spoken(words=found, speech=speech)
     if any(code == MISMATCH for code, _ in aligned):
-        return Spoken()
-    return Spoken(lines=of_cues(track["cues"].as_py(), duration_us=duration_us))
+        return Spoken(speech=speech)
+    return Spoken(lines=of_cues(track["cues"].as_py(), duration_us=duration_us), speech=speech)
 
 
 def split_recording(item: LongItem, *, settings: UnitSettings) -> list[Piece]:

@@ -52,6 +52,15 @@ class Utterances:
         is_inside_N: np.ndarray = (before_N >= 0) & (self.end_us_W[before_N] > time_us_N)
         return is_inside_N
 
+    def distance_us(self, time_us_N: np.ndarray) -> np.ndarray:
+        """How far each time is from the nearest utterance; 0 inside of one. There is at least one."""
+        before_N = self.before(time_us_N)
+        far = np.iinfo(np.int64).max // 2
+        since_us_N = np.where(before_N < 0, far, time_us_N - self.end_us_W[before_N])
+        until_us_N = np.append(self.start_us_W, far)[before_N + 1] - time_us_N
+        distance_us_N: np.ndarray = np.maximum(np.minimum(since_us_N, until_us_N), 0)
+        return distance_us_N
+
     def is_sentence_end(self, time_us_N: np.ndarray) -> np.ndarray:
         """Whether the utterance before each time ends a sentence, or a long pause follows it, or there is none; of no
         meaning inside of one."""
@@ -85,6 +94,11 @@ def of_cues(cues: Sequence[Mapping[str, Any]], *, duration_us: int) -> Utterance
     """The lines of subtitles."""
     ends = (_SENTENCE_END.search(cue["text"].rstrip()[-4:]) is not None for cue in cues)
     return _of(zip(cues, ends, strict=True), duration_us=duration_us, longest_s=math.inf)
+
+
+def of_speech(speech: Sequence[Mapping[str, Any]], *, duration_us: int) -> Utterances:
+    """The stretches that a voice detector found."""
+    return _of(((one, True) for one in speech), duration_us=duration_us, longest_s=math.inf)
 
 
 def _of(spoken: Iterable[tuple[Mapping[str, Any], bool]], *, duration_us: int, longest_s: float) -> Utterances:

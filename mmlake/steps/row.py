@@ -208,8 +208,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
-            description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, the "
-            "transcript, normalized text. What cannot be decoded is a row with its code.",
+            description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, where "
+            "somebody speaks, the transcript, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(
             name="alignments",
@@ -231,7 +231,7 @@ ROW_STEPS: dict[str, Step] = {
             name="units",
             stage="preprocess",
             schema=schemas.UNITS,
-            code_version="1",
+            code_version="2",
             in_workers=True,
             make=make_units,
             remake=retry_units,

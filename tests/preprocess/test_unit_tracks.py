@@ -265,3 +265,18 @@ film = tracks(duration_s=2000.0, signals=[signal | {"time_s": at / 8} for at in 
 rows = unit_tracks(film, units(*map(float, range(0, 2001, 10))))
 print(rows.num_rows, film.nbytes, pa.default_memory_pool().max_memory())
 """
+
+
+def test_speech_is_cut_at_the_borders_and_counts_from_the_span():
+    speech = [{"start_s": start, "end_s": end} for start, end in ((1, 4), (18, 23), (50, 59))]
+    first, second, third = rows_of(0, 20, 30, 60, speech=speech)
+    assert [[(one["start_s"], one["end_s"]) for one in row["speech"]] for row in (first, second, third)] == [
+        [(1, 4), (18, 20)],
+        [(0, 3)],
+        [(20, 29)],
+    ]
+
+
+def test_where_no_voice_detector_ran_spans_do_not_say_that_nobody_speaks():
+    assert [row["speech"] for row in rows_of(0, 20, 60)] == [None, None]
+    assert [row["speech"] for row in rows_of(0, 20, 60, speech=[])] == [[], []]

@@ -179,6 +179,69 @@ def test_speech_without_pauses_is_cut_where_it_is_quietest(store):
     assert borders_s(units(track(store, sound), store)) == [pytest.approx(14, abs=0.1)]
 
 
+def speech(*spans_s: tuple[float, float]) -> list[dict[str, float]]:
+    return [{"start_s": start_s, "end_s": end_s} for start_s, end_s in spans_s]
+
+
+def test_of_two_pauses_the_one_in_which_nobody_speaks_is_taken(store):
+    """A stop of the voice within a word is as silent as a pause."""
+    sound = bursts((0, 15), (15.3, 24), (24.3, 40), until_s=40)
+    for found, border in ((speech((0, 15), (15.3, 40)), 15.15), (speech((0, 24), (24.3, 40)), 24.15)):
+        assert borders_s(units(track(store, sound, speech=found), store)) == [pytest.approx(border, abs=0.06)]
+
+
+def test_a_pause_that_noise_covers_is_cut_where_the_voice_detector_has_it(store):
+    sound = bursts((0, 40), until_s=40)
+    found = speech((0, 13.2), (13.6, 40))
+    assert borders_s(units(track(store, sound, speech=found), store)) == [pytest.approx(13.4, abs=0.1)]
+
+
+def test_no_border_falls_into_speech_though_the_length_would_be_better(store):
+    sound = bursts((0, 60), until_s=60, noise_db=-20)
+    found = speech((0, 10.4), (10.8, 31), (31.4, 48.9), (49.3, 60))
+    for border in borders_s(units(track(store, sound, speech=found), store)):
+        assert not any(one["start_s"] < border < one["end_s"] for one in found)
+
+
+def test_a_soft_voice_in_a_long_silence_is_no_gap(store):
+    sound = bursts((0, 20), (30, 50), until_s=50)
+    rows = units(track(store, sound, speech=speech((0, 20), (24, 26), (30, 50))), store)
+    assert not any(row["gap"] and row["start"] < 26e6 and row["end"] > 24e6 for row in rows)
+    assert [row["gap"] for row in units(track(store, sound), store)] == [None, "silence", None]
+
+
+def test_a_sentence_that_fits_is_kept_whole_though_a_longer_pause_lies_within(store):
+    sound = bursts((0, 11.9), (12.1, 19.8), (20.2, 40), until_s=40)
+    spoken = words(("one", 11, 11.9), ("two", 12.1, 13), ("three", 19, 19.8), ("four", 20.2, 21), ("five", 39, 40))
+    rows = units(track(store, sound, transcript="one. two three four five."), store, alignments=spoken)
+    assert borders_s(rows) == [pytest.approx(12.0, abs=0.1)]
+
+
+def test_a_film_is_not_cut_at_a_shot_within_speech_where_a_pause_is_near(tmp_path, store):
+    times, pictures = takes(20, 16)
+    tracks = film_tracks(
+        store, film(tmp_path / "a.mp4", times, pictures, sound=bursts((0, 17), (17.6, 36), until_s=36))
+    )
+    at = tracks.column_names.index("speech")
+    kind = schemas.TRACKS.arrow.field("speech").type
+    silent = tracks.set_column(at, "speech", pa.array([None], kind))
+    assert borders_s(units(silent, store, splitter=FILM_SPLITTER)) == [20]
+    spoken = tracks.set_column(at, "speech", pa.array([speech((0, 17), (17.6, 36))], kind))
+    (border,) = borders_s(units(spoken, store, splitter=FILM_SPLITTER))
+    assert 17 < border < 17.6
+
+
+@pytest.mark.parametrize("found", [
+    speech((5, float("nan")), (-3, -1), (9, 2), (1e9, 2e9)),
+    speech((0, 40)),
+    speech((0, 30), (5, 25), (20, 40)),
+    [],
+])  # fmt: skip
+def test_a_voice_detector_may_say_anything(store, found):
+    rows = units(track(store, bursts((0, 19.8), (20.2, 40), until_s=40), speech=found), store)
+    assert borders_s(rows) == [pytest.approx(20, abs=0.05)]
+
+
 @pytest.mark.parametrize("lines", [
     [cue("before", -5, -1), cue("behind", 1e9, 2e9)],
     [cue("nan", float("nan"), 5), cue("endless", 1, float("inf")), cue("backwards", 9, 3)],
@@ -225,7 +288,7 @@ def test_a_span_is_named_by_what_it_is(store):
     from hashlib import sha256
 
     row = units(track(store, bursts((0, 40), until_s=40)), store)[0]
-    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@1","start":0}}'
+    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@2","start":0}}'
     assert row["digest"] == sha256(text.encode()).hexdigest()
 
 
