@@ -33,7 +33,7 @@ from mmlake.workers.script_child import HEAD
 
 CRASHED, LATE, NO_MEMORY = 3101, 3102, 3103  # codes of the error catalogue
 _LOG = logging.getLogger(__name__)
-_LOOK_S = 0.05  # seconds between two looks at the memory of a process
+_WATCH_S = 0.05  # seconds between two readings of the memory of a process
 _CHUNK_BYTES = 1 << 20
 _MAX_SAID_BYTES = 64 << 20  # of JSON in one answer
 _EXIT_S = 5.0
@@ -63,7 +63,7 @@ class Limits:
     item_s: float = 120.0
     # for one item, whatever its length
     item_s_per_s: float = 4.0
-    # for each second of sound beside that: a large recognizer on one core needs about 2
+    # for each second of sound on top: a large recognizer on one core needs about 2
     batch_s: float = 7_200.0
     # of sound that a process is given before another takes its place; a longer item has one alone
 
@@ -206,8 +206,8 @@ class _Process:
             ready.register(stdout, selectors.EVENT_READ)
             ready.register(stdin, selectors.EVENT_WRITE)
             while (answer := _parsed(inbox, max_bytes=self._limits.memory_bytes)) is None:
-                self._look(end_s - time.monotonic(), limit_s)
-                for key, _ in ready.select(_LOOK_S):
+                self._inspect(end_s - time.monotonic(), limit_s)
+                for key, _ in ready.select(_WATCH_S):
                     if key.fileobj is stdout:
                         part = os.read(stdout.fileno(), _CHUNK_BYTES)
                         if not part:
@@ -217,7 +217,7 @@ class _Process:
                         ready.unregister(stdin)
         return answer
 
-    def _look(self, left_s: float, limit_s: float) -> None:
+    def _inspect(self, left_s: float, limit_s: float) -> None:
         """Raises _Ended where the process has had its time or its memory."""
         if left_s <= 0:
             raise _Ended(LATE, f"seconds={limit_s:.0f} were not enough")

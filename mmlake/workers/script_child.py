@@ -41,7 +41,7 @@ def main() -> None:
         answer: Answer = runpy.run_path(setup["script"])["load"](setup["config"])
         _limit_memory(setup["memory_bytes"])
         _send(answers, {"status": "ready"})
-    # what a script raises is told to the parent, which makes its own error of it
+    # what a script raises is reported to the parent, which makes its own error of it
     except BaseException as error:  # noqa: BLE001
         _send(answers, _described(error))
         return
@@ -106,7 +106,7 @@ def _end_with(parent: int) -> None:
 
 def _limit_memory(memory_bytes: int) -> None:
     """Let this process take so much more than it has now. The parent watches as well: this is for what grows faster
-    than it looks."""
+    than the parent reads."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, ValueError, StopIteration), open("/proc/self/status") as file:
         base_bytes = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:"))
