@@ -75,7 +75,7 @@ _ROWS = (
         name="demucs",
         what="denoiser `demucs`: separates voices from everything else",
         module="demucs.api",
-        requirements=("demucs>=4.1,<5",),
+        requirements=("demucs>=4.1,<5", "numpy>=1.26"),  # which it imports and does not name
         size="about 6 GB",
         licence="MIT",
     ),
