@@ -349,6 +349,15 @@ _ENTRIES = (
         fix="Try again; set `cuts.media` to `encode` where packets were copied, or exclude the film from the recipe.",
     ),
     ErrorCode(
+        code=3401,
+        name="speakers_failed",
+        severity="P2",
+        what="Who speaks when could not be found in the sound although it was decoded before; a diarizer that crashes, "
+        "takes too long or leaks has 3101 to 3103.",
+        fix="Try again with `mmlake retry`; search the log of the speakers step for the item's digest.",
+        is_transient=True,
+    ),
+    ErrorCode(
         code=5001,
         name="fingerprint_failed",
         severity="P1",

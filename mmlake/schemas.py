@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from mmlake import cross_schemas, track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
+from mmlake.speaker_schema import SPEAKERS
 from mmlake.table_schema import TableSchema, optional, required
 
 _STRINGS = pa.list_(pa.string())
@@ -274,6 +275,7 @@ TABLES: dict[str, TableSchema] = {
         BLOBS,
         TRACKS,
         ALIGNMENTS,
+        SPEAKERS,
         UNITS,
         MEASURES,
         VERDICTS,

@@ -18,7 +18,7 @@ THOUSANDS = {
     2: ("blob",),
     3: (
         *("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
-        *("transcript", "alignment", "split", "cut"),
+        *("transcript", "alignment", "speakers", "split", "cut"),
     ),
     5: ("fingerprint", "embed"),
 }
