@@ -5,23 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from mmlake.catalogue_entry import ErrorCode
+from mmlake.model_codes import MODEL_CODES
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ErrorCode:
-    """One entry of the error catalogue, as it stands in `docs/errors.md`."""
-
-    # 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality, 5xxx dedup and embed, 6xxx catalog, 7xxx versions to
-    # loader, 8xxx environment
-    code: int
-    name: str  # short and stable: it is what tests and reports say
-    severity: str  # P0 must not enter a version, P1 isolate for review, P2 depends on the use
-    what: str  # what happened, seen from the row
-    fix: str  # what to do about it
-    is_transient: bool = False  # whether trying again may help although nothing was changed
-
-
+__all__ = ["CODES", "TRANSIENT_CODES", "ErrorCode"]
 _ENTRIES = (
     ErrorCode(
         code=1001,
@@ -348,6 +335,7 @@ _ENTRIES = (
         what="No clip or segment could be cut from the film or recording although it was decoded before.",
         fix="Try again; set `cuts.media` to `encode` where packets were copied, or exclude the film from the recipe.",
     ),
+    *MODEL_CODES,
     ErrorCode(
         code=3401,
         name="speakers_failed",

@@ -19,6 +19,7 @@ THOUSANDS = {
     3: (
         *("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
         *("transcript", "alignment", "speakers", "split", "cut"),
+        *("endpoint", "answer", "question", "correction", "description", "model"),
     ),
     5: ("fingerprint", "embed"),
 }
