@@ -8,6 +8,7 @@ from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.sync import SYNC_MEASUREMENT, SYNC_RULES
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.quality.video_fidelity import FIDELITY_MEASUREMENT
 from mmlake.records import Digest
@@ -92,6 +93,7 @@ VIDEO_MEASUREMENTS = (
     FIDELITY_MEASUREMENT,
     DAMAGE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
+    SYNC_MEASUREMENT,
 )
 
 VIDEO_RULES = (
@@ -147,4 +149,5 @@ VIDEO_RULES = (
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     DAMAGED,
+    *SYNC_RULES,
 )
