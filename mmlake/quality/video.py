@@ -13,6 +13,7 @@ from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAULT_RULES
 from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.sync import SYNC_MEASUREMENT, SYNC_RULES
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.quality.video_fidelity import FIDELITY_MEASUREMENT
 from mmlake.records import Digest
@@ -112,6 +113,7 @@ VIDEO_MEASUREMENTS = (
     PICTURE_FAULT_MEASUREMENT,
     PIXEL_ASPECT_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
+    SYNC_MEASUREMENT,
 )
 
 VIDEO_RULES = (
@@ -169,4 +171,5 @@ VIDEO_RULES = (
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     DAMAGED,
+    *SYNC_RULES,
 )
