@@ -21,7 +21,8 @@ from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.cuts import CutCache
 from mmlake.errors import RemoteUnavailable, SettingsError
-from mmlake.lake_memory import read_memory, write_memory
+from mmlake.lake_memory import FORMAT as FORMAT
+from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_memory
 from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
 from mmlake.locks import exclusive_lock, shared_lock
 from mmlake.parts import BUILT_IN, Parts, parts_of
@@ -35,8 +36,6 @@ from mmlake.store import Blobs, S3Store, open_store
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
 from mmlake.workers import WorkerPool
-
-FORMAT = 1  # of the directory: counted up when an earlier release would misread it
 
 
 class Lake:
@@ -68,7 +67,7 @@ class Lake:
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
-        self._refuse_newer()
+        refuse_newer(self.root)
         self.settings = settings or Settings()
         self.parts = parts_of(self.settings, base=parts)
         self.tables = Tables(self.root / "tables")
@@ -299,16 +298,6 @@ class Lake:
         """What lake.json says; nothing where it is missing."""
         return read_memory(self.root)
 
-    def _refuse_newer(self) -> None:
-        """Raises SettingsError where a later release made the lake, and this one would misread it. What lake.json says
-        of its release is written from format 2 on."""
-        memory = self._memory()
-        if isinstance(found := memory.get("format"), int) and found > FORMAT:
-            raise SettingsError(
-                f"lake {self.root} has format {found}, and mmlake {__version__} reads formats up to {FORMAT}; install "
-                f"mmlake {memory.get('release', 'of the release that made it')} or newer"
-            )
-
     def _remembered(self) -> str:
         if not (self.root / "lake.json").exists():
             raise SettingsError(
@@ -326,7 +315,7 @@ class Lake:
         """Write down where the landing zone is and how much of it is taken, so that later commands need no options for
         it."""
         landing, asked = self._addresses()
-        memory: dict[str, object] = {"format": FORMAT, "landing": landing}
+        memory: dict[str, object] = {"format": FORMAT, "release": __version__, "landing": landing}
         if self.limit is not None:
             memory["limit"] = self.limit
         if isinstance(self.store, S3Store):
@@ -360,14 +349,17 @@ class Lake:
     def naming_blobs(self) -> AbstractContextManager[None]:
         """Held while blobs are put and until the table that names them is stamped: garbage is not collected
         meanwhile. Any number of steps hold it at once."""
+        raise_format(self.root)
         return shared_lock(self.root / ".blobs.lock")
 
     def collecting_blobs(self) -> AbstractContextManager[None]:
         """Held while unnamed blobs are searched for. Raises LakeLocked at once while a step is running."""
+        raise_format(self.root)
         return exclusive_lock(self.root / ".blobs.lock", what=f"lake {self.root} (a step that puts blobs)")
 
     def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
+        raise_format(self.root)
         return exclusive_lock(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
     def _opened(self, landing: Landing | Place) -> Landing:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlake import checked_json
 from mmlake.errors import ShardCorrupt
 
 _SCHEMAS = ("mmlake.shards/2", "mmlake.shards/3")
@@ -33,11 +33,11 @@ class Entry:
 
 def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
     """(folder, manifest id, shards) of a folder of shards or of its index.json. Raises ShardCorrupt where there is
-    no finished index."""
+    no finished index, or it is not what was written."""
     path = Path(index)
     path = path if path.name == "index.json" else path / "index.json"
     try:
-        body = json.loads(path.read_bytes())
+        body = checked_json.loads(path.read_bytes())
         shards = [_entry(shard) for shard in body["shards"]]
         sound = body["schema"] in _SCHEMAS and all(Path(shard.name).name == shard.name for shard in shards)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -9,13 +9,13 @@ than another of its group. Memory is the group sizes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mmlake import checked_json
 from mmlake.errors import ShardCorrupt
 from mmlake.loader.entries import entries
 from mmlake.loader.permutation import Permutation
@@ -106,7 +106,7 @@ class MixedOrder:
 def read_mixture(directory: Path, sizes: Sequence[tuple[str, int]], modality: str | None) -> MixedOrder | None:
     """The order that the index of these shards asks for; None where it asks for none. Raises ShardCorrupt."""
     try:
-        body = json.loads((directory / INDEX).read_bytes()).get(KEY)
+        body = checked_json.loads((directory / INDEX).read_bytes()).get(KEY)
         return None if body is None else MixedOrder(directory, body, sizes, modality)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardCorrupt(f"{directory / INDEX}: its mixture is damaged; write the shards again") from error
@@ -138,7 +138,7 @@ def write_mixture(
     keys, modalities: of every sample in index order. groups: name of a sample -> its group.
     """
     index = directory / INDEX
-    body = json.loads(index.read_bytes())
+    body = checked_json.loads(index.read_bytes())
     body.pop(KEY, None)
     if mixture is not None:
         named = [
@@ -161,7 +161,7 @@ def write_mixture(
             "sha256": digest_of(data),
             "width": width,
         }
-    text = canonical_json(body).encode()
+    text = checked_json.dumps(body)
     if index.read_bytes() != text:
         write_atomically(index, text)
     if mixture is None:

@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from mmlake.drawing import shown
 from mmlake.report import svg
 from mmlake.report.charts import cost_chart, decision_chart, decision_words, price_words, rule_chart
 from mmlake.report.checksum import with_checksum
@@ -126,7 +127,8 @@ def render_report(
             **parts,
         )
     )
-    return html, dict(sorted(view.left_out.items()))
+    # whatever of the data reached the page: nothing on it may turn its writing around or be a control character
+    return shown(html.replace("\r\n", "\n")), dict(sorted(view.left_out.items()))
 
 
 class _View:

@@ -1,8 +1,8 @@
 """The indexes that stand next to the tar files.
 
 <name>.idx    Arrow IPC: a row per sample (key, weight, and per member its ending, offset, size and CRC-32)
-index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished
-              set of shards
+index.json    a line of facts per shard (sizes, SHA-256, counts), behind the checksum of its own text; written last: a
+              folder without it is not a finished set of shards
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mmlake import checked_json
 from mmlake.errors import ShardCorrupt
 from mmlake.formats.tar_writer import Member
 from mmlake.records import canonical_json, digest_of
@@ -87,16 +88,16 @@ class ShardIndex:
             "shards": [asdict(shard) for shard in self.shards],
         }
 
-    def to_json(self) -> str:
-        """The text of index.json."""
-        return canonical_json(self.to_dict())
+    def to_json(self) -> bytes:
+        """The text of index.json, with its checksum."""
+        return checked_json.dumps(self.to_dict())
 
     @classmethod
     def read(cls, directory: str | Path) -> ShardIndex:
         """The index of the folder. Raises ShardCorrupt where it is missing, unfinished or not of this schema."""
         directory = Path(directory)
         try:
-            body = json.loads((directory / INDEX_NAME).read_bytes())
+            body = checked_json.loads((directory / INDEX_NAME).read_bytes())
             shards = tuple(ShardEntry(**shard) for shard in body["shards"])
             index = cls(
                 directory=directory, manifest_id=body["manifest"], num_items=int(body["num_items"]), shards=shards

@@ -93,7 +93,7 @@ def _publish(objects: ShardObjects, index: ShardIndex) -> None:
     _remove_others(index)
     sync_directory(index.directory)
     if is_new:
-        write_atomically(path, index.to_json().encode())
+        write_atomically(path, index.to_json())
 
 
 def _remove_others(index: ShardIndex) -> None:

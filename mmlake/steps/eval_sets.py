@@ -104,6 +104,13 @@ def _scanned(side: Lake, one: EvalSet) -> list[Shard]:
     return shards
 
 
+def is_as_listed(side: Lake, modality: str) -> bool:
+    """Whether the small lake of that modality is of the files that it says it is made of."""
+    path = side.root / _LISTED
+    shards = list(side.registry.known().values())
+    return path.exists() and path.read_bytes() == _listing(shards, modality).encode()
+
+
 def _listing(shards: Sequence[Shard], modality: str) -> str:
     """Equal where the shards that hold the modality are: new pictures make no texts again."""
     held = {shard.key: shard.revision for shard in shards if modality in shard.modalities}

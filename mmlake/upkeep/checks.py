@@ -21,7 +21,6 @@ from mmlake.lake_memory import COPY, NAME
 from mmlake.loader import mixture_problems
 from mmlake.publish.catalog import NAME as CATALOG
 from mmlake.publish.catalog import catalog_slot
-from mmlake.publish.ledger import lake_slots
 from mmlake.publish.pins import verify_pins
 from mmlake.publish.probe_vectors import VECTORS
 from mmlake.publish.results import read_result, result_path
@@ -32,9 +31,11 @@ from mmlake.schemas import TABLES
 from mmlake.shards import ShardIndex, verify_shards
 from mmlake.shards.objects import ShardObjects
 from mmlake.sources import URL_LIST
+from mmlake.steps.eval_sets import is_as_listed
 from mmlake.tables import ALL, Slot, joint_version
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs
 from mmlake.upkeep.names import chain_path, refs_of, version_ids
+from mmlake.upkeep.names import tables as table_units
 
 Problem = tuple[str, str]  # unit, and a sentence
 _NOT_IN_A_STAMP = ("manifest", "provenance")  # steps whose data version is not the digest of their document
@@ -62,7 +63,9 @@ def landing(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def downloads(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "downloads.sqlite"
-    if path.exists():
+    if path.exists() and not path.stat().st_size:  # SQLite drops the log of an empty file
+        yield unit, f"{path} is empty"
+    elif path.exists():
         for problem in lake.downloads.journal.problems():
             yield unit, problem
     elif any(shard.format == URL_LIST for shard in lake.registry.known().values()):
@@ -260,6 +263,13 @@ def reports(lake: Lake, unit: str) -> Iterator[Problem]:
         yield unit, f"{path} is not what was written"
 
 
+def migrated(lake: Lake, unit: str) -> Iterator[Problem]:
+    if (lake.root / unit).exists():
+        yield from documents(lake, unit)
+    else:
+        yield unit, f"{lake.root / unit} is missing, and there are versions of the release before"
+
+
 def documents(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / unit
     try:
@@ -286,8 +296,12 @@ def history(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def eval_sets(lake: Lake, unit: str) -> Iterator[Problem]:
     side = Lake(lake.root / "decontaminate" / unit, settings=lake.settings, parts=lake.parts)
-    problems = [*check_tables(side, lake_slots(side)), *side.registry.problems()]
-    problems += [f"blob {digest} is {what}" for digest, what in check_blobs(side, named_blobs(side))]
+    problems = [problem for _, problem in landing(side, unit)]
+    if not problems:
+        problems = [problem for slot in table_units(side) for _, problem in tables(side, slot)]
+        problems += [f"blob {digest} is {what}" for digest, what in check_blobs(side, named_blobs(side))]
+        problems += [f"{path} is damaged" for path in side.store.broken_packs()]
+        problems += [] if is_as_listed(side, unit.rpartition("/")[2]) else ["its list of files is not what was written"]
     yield from ((unit, f"the small lake {side.root}: {problem}") for problem in problems)
 
 

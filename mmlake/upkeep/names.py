@@ -16,6 +16,7 @@ from mmlake.publish.version_names import slot_of
 from mmlake.steps import OVER_ALL
 from mmlake.tables import Slot
 from mmlake.versions import utc_now
+from mmlake.versions.migration import MIGRATED
 from mmlake.versions.refs import Refs
 
 _ROWS = ".parquet"
@@ -138,7 +139,19 @@ def retries(lake: Lake) -> list[str]:
 
 
 def migrated(lake: Lake) -> list[str]:
-    return files_below(lake.root, "versions/migrated.json")
+    path = "versions/migrated.json"
+    return [path] if (lake.root / path).exists() or converted_ids(lake) else []
+
+
+def converted_ids(lake: Lake) -> dict[str, str]:
+    """Id in the release before -> id of today, as the versions themselves say what they were converted from."""
+    found = dict[str, str]()
+    for id_ in lake.versions.versions():
+        with suppress(MmlakeError):
+            before = MIGRATED.fullmatch(lake.versions.read(id_).message)
+            if before is not None:
+                found[before["id"]] = id_
+    return found
 
 
 def condemned(lake: Lake) -> list[str]:
@@ -155,11 +168,8 @@ def history(lake: Lake) -> list[str]:
 
 def eval_sets(lake: Lake) -> list[str]:
     """The small lake of every eval set and modality."""
-    return sorted({path.parent.relative_to(lake.root / "decontaminate").as_posix() for path in _side_lakes(lake)})
-
-
-def _side_lakes(lake: Lake) -> list[Path]:
-    return sorted((lake.root / "decontaminate").glob("*/*/landing.sqlite"))
+    root = lake.root / "decontaminate"
+    return sorted(path.relative_to(root).as_posix() for path in root.glob("*/*") if path.is_dir())
 
 
 def _stems(lake: Lake, pattern: str) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 
-from mmlake import publish, versions
+from mmlake import checked_json, publish, versions
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.lake_memory import COPY, NAME, read_memory, write_memory
@@ -22,15 +22,17 @@ from mmlake.publish.probe_vectors import catalog_probes, pin_probes
 from mmlake.publish.requests import rewrite_request
 from mmlake.publish.results import read_result, result_path, write_result
 from mmlake.publish.version import VERSION_STEPS, run_version_step
-from mmlake.publish.version_names import branch_of, slot_of
+from mmlake.publish.version_names import branch_of, slot_of, version_names
 from mmlake.publish.version_outputs import build_version, manifest, provenance_chain, training_shards
 from mmlake.recipes import Recipe
 from mmlake.records import digest_of
 from mmlake.steps import OVER_ALL
+from mmlake.store import write_atomically
 from mmlake.tables import Slot
-from mmlake.upkeep.names import chain_path, refs_of, version_ids
+from mmlake.upkeep.names import chain_path, converted_ids, refs_of, version_ids
 from mmlake.upkeep.repair import Repair
 from mmlake.version_report import write_version_report
+from mmlake.versions.refs import Refs
 
 REPAIRED, REQUESTED, REPLACED, LOST = "repaired", "requested", "replaced", "lost"
 _ORDER = {name: number for number, name in enumerate(VERSION_STEPS)}
@@ -102,11 +104,34 @@ def refs(lake: Lake, units: list[str]) -> Iterator[Repair]:
                 continue
         except MmlakeError:
             pass
+        if kind == "branches" and not moves:
+            # where it was made is not where it is
+            id_ = next((ids[one] for one in reversed(version_names(lake, name)) if one in ids), id_)
         if moves or id_:
             known.restore(kind, name, moves[0].after if moves else str(id_), move=moves[0].move if moves else 1)
+            if kind == "branches" and not _has_log(known, name):
+                known.restart_log(name)
+                yield Repair(unit, REPLACED, "its log is lost and begins anew; the branch is at its newest version")
+                continue
             yield Repair(unit, REPAIRED)
         else:
             yield Repair(unit, LOST, f"no log says which version it named; `mmlake {kind[:-1]}` makes it again")
+
+
+def _has_log(known: Refs, branch: str) -> bool:
+    try:
+        return bool(known.log(branch))
+    except MmlakeError:
+        return False
+
+
+def migrated(lake: Lake, units: list[str]) -> Iterator[Repair]:
+    for unit in units:
+        if found := converted_ids(lake):
+            write_atomically(lake.root / unit, checked_json.dumps(found))
+            yield Repair(unit, REPAIRED)
+        else:
+            yield Repair(unit, LOST, "no version says what it was made from; delete it to give up the earlier ids")
 
 
 def version_files(lake: Lake, units: list[str]) -> Iterator[Repair]:

@@ -8,6 +8,7 @@ at any step, it is ended by running it again: equal old versions give equal new 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES
 from mmlake.versions.segments import Segment
 
 OLD_SCHEMA = "mmlake.manifest/2"
+MIGRATED = re.compile(r"migrated from (?P<id>[0-9a-f]{64})")  # the message of a version that was converted
 Write = Callable[[pa.Table, Callable[[pa.Table], None]], tuple[Segment, ...]]
 
 

@@ -13,10 +13,10 @@ import pytest
 from hub_server import NAME, TOKEN, Hub
 from site_server import serving_site
 
-from mmlake import checked_json
+from mmlake import __version__, checked_json
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.item_provenance import story_of
-from mmlake.lake import Lake
+from mmlake.lake import FORMAT, Lake
 from mmlake.pipeline import refresh
 from mmlake.remote import hub as remote_hub
 from mmlake.remote.backoff import Budget, Retries
@@ -117,7 +117,7 @@ def test_one_that_is_taken_away_is_gone_like_deleted_files(places: dict[str, str
     listing = refresh(fewer)
     fewer.remember_landing()
     assert (listing.gone, listing.failures) == (("web/a.jsonl",), ())
-    assert memory(fewer) == {"format": 1, "landing": {"notes": places["notes"]}}
+    assert memory(fewer) == {"format": FORMAT, "release": __version__, "landing": {"notes": places["notes"]}}
     with pytest.raises(SettingsError, match="no landing zone left"):
         refresh(Lake(tmp_path / "lake", landing={"notes": ""}))
 
@@ -215,7 +215,7 @@ def test_the_address_of_one_that_was_never_reached_is_not_remembered(
     lake = Lake(tmp_path / "lake", landing=places)
     refresh(lake)
     lake.remember_landing()
-    assert memory(lake) == {"format": 1, "landing": {"notes": places["notes"]}}
+    assert memory(lake) == {"format": FORMAT, "release": __version__, "landing": {"notes": places["notes"]}}
 
 
 def test_an_address_that_leads_nowhere_is_not_remembered_and_replaces_none(

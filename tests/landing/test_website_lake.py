@@ -12,10 +12,10 @@ import pytest
 from site_server import PASSWORD, USER, Site
 from typer.testing import CliRunner
 
-from mmlake import checked_json
+from mmlake import __version__, checked_json
 from mmlake.cli import app
 from mmlake.errors import RemoteUnavailable
-from mmlake.lake import Lake
+from mmlake.lake import FORMAT, Lake
 from mmlake.landing import addresses_of
 from mmlake.pipeline import refresh
 from mmlake.steps import ROW_STEPS, run_step
@@ -27,6 +27,10 @@ from mmlake_assets.partitions import SHARD_SETS, row_key
 from mmlake_assets.sensors import landing_zone
 from mmlake_resources import CudaExecutorResource, LakeResource
 from tests import make
+
+
+def remembered(site) -> dict[str, object]:
+    return {"format": FORMAT, "release": __version__, "landing": site.url}
 
 
 def with_login(site: Site) -> str:
@@ -128,7 +132,11 @@ def test_a_run_leaves_no_credential_though_the_resource_was_given_one(
             instance=instance, partition_key=row_key("image", "root"), asset_selection=[dg.AssetKey(["image", "items"])]
         )
         assert done.success
-    assert checked_json.loads((root / "lake.json").read_bytes()) == {"format": 1, "landing": site.url}
+    assert checked_json.loads((root / "lake.json").read_bytes()) == {
+        "format": FORMAT,
+        "release": __version__,
+        "landing": site.url,
+    }
     assert Lake(root).tables.concat("items", "image").num_rows == 1
     assert not holding_secrets(root) and not holding_secrets(Path(os.environ["XDG_CACHE_HOME"]))
     assert PASSWORD not in caplog.text + "".join(capfd.readouterr())
@@ -146,7 +154,11 @@ def test_a_login_lives_as_long_as_the_connections_and_the_lake_remembers_the_add
     lake = Lake(tmp_path / "lake", landing=with_login(site))
     refresh(lake)
     lake.remember_landing()
-    assert checked_json.loads((tmp_path / "lake" / "lake.json").read_bytes()) == {"format": 1, "landing": site.url}
+    assert checked_json.loads((tmp_path / "lake" / "lake.json").read_bytes()) == {
+        "format": FORMAT,
+        "release": __version__,
+        "landing": site.url,
+    }
     again = Lake(tmp_path / "lake", connections=lake.connections)
     assert again.landing.open("text/a.jsonl").read() == site.files["text/a.jsonl"]
     with pytest.raises(RemoteUnavailable, match="wants a login"):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmlake import checked_json
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import MixedOrder, ShardStream, mixture_problems, write_mixture
 from mmlake.modalities import MODALITIES
@@ -209,9 +210,9 @@ def test_a_damaged_order_is_found_before_the_first_sample(folder, tmp_path, dama
     if damage == "missing":
         order.unlink()
     elif damage == "groups":
-        body = json.loads((copy / "index.json").read_bytes())
+        body = checked_json.loads((copy / "index.json").read_bytes())
         body["mixture"]["groups"].pop()
-        (copy / "index.json").write_text(json.dumps(body))
+        (copy / "index.json").write_bytes(checked_json.dumps(body))
     else:
         order.write_bytes(data[:-4] if damage == "short" else bytes([data[0] ^ 1]) + data[1:])
     with pytest.raises(ShardCorrupt, match="mixture"):

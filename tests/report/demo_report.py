@@ -31,7 +31,8 @@ from mmlake.report import (
 )
 from mmlake.tables import Stamp
 
-HOSTILE = "\"><script>alert('x')</script><img src=x onerror=alert(1)>{{7*7}}"
+HIDDEN = "\x07\x1b\x7f\x85\x9b\u061c\u200f\u2028\u202e\u2066\u2069"  # C0, C1, what turns writing around
+HOSTILE = f"\"><script>alert('x')</script><img src=x onerror=alert(1)>{{{{7*7}}}}{HIDDEN}"
 
 
 def picture(seed: int, *, shift: int = 0, size: tuple[int, int] = (480, 360)) -> bytes:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmlake.drawing import shown
 from mmlake.report import (
     Example,
     ModalityRows,
@@ -33,6 +34,7 @@ from mmlake.report.render import render_report
 
 sys.path.insert(0, str(Path(__file__).parent))
 from demo_report import (
+    HIDDEN,
     HOSTILE,
     clip,
     demo,
@@ -81,7 +83,14 @@ def test_hostile_text_is_shown_and_never_run(html):
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert not [attributes for attributes in page.all("img") if attributes["src"] == "x"]
     assert "alert('x')" in "".join(page.words)
-    assert HOSTILE in {attributes.get("data-tip", "").partition(" · ")[0] for attributes in page.all("circle")}
+    assert shown(HOSTILE) in {attributes.get("data-tip", "").partition(" · ")[0] for attributes in page.all("circle")}
+
+
+def test_control_and_bidirectional_characters_are_spelled_out(html):
+    """Titles, names and texts of the demo end with each of them."""
+    assert not [each for each in HIDDEN if each in html]
+    words = "".join(Page(html).words)
+    assert all(each.encode("unicode_escape").decode() in words for each in HIDDEN)
 
 
 def test_data_is_never_read_as_a_template(html):

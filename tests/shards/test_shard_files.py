@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from mmlake import checked_json
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import TarWriter, header
+from mmlake.loader.entries import entries
 from mmlake.locks import exclusive_lock
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
@@ -274,6 +276,19 @@ def test_missing_and_extra_files_are_distinguished(store, tmp_path) -> None:
 def test_a_damaged_index_is_one_problem(tmp_path, text: str) -> None:
     (tmp_path / "index.json").write_text(text)
     assert len(verify_shards(tmp_path)) == 1
+
+
+def test_no_flipped_bit_of_an_index_is_read(store, tmp_path) -> None:
+    """Its checksum stands in its own text: a name, a number or a key of others that changed is damage."""
+    path = write(pictures(store, 2), store, tmp_path).directory / "index.json"
+    data = path.read_bytes()
+    for place in range(len(data)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        for read in (ShardIndex.read, entries):
+            with pytest.raises(ShardCorrupt, match="index"):
+                read(path.parent)
+    path.write_text(json.dumps(checked_json.loads(data)))  # as releases before wrote it
+    assert ShardIndex.read(path.parent).to_json() == data
 
 
 def test_a_folder_without_index_was_never_finished(tmp_path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from mmlake import checked_json
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
@@ -206,7 +207,8 @@ def test_a_sample_of_another_modality_is_refused(store, tmp_path, captioned) -> 
 def test_endings_that_are_not_those_of_the_samples_are_found(store, tmp_path, captioned) -> None:
     directory = write([captioned], store, tmp_path).directory
     path = directory / "index.json"
-    path.write_text(path.read_text().replace('"jpg"', '"png"'))
+    other = json.dumps(checked_json.loads(path.read_bytes())).replace('"jpg"', '"png"')
+    path.write_bytes(checked_json.dumps(json.loads(other)))
     assert ["without the members" in problem for problem in verify_shards(directory)] == [True]
 
 

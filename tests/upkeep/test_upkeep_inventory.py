@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,71 +11,18 @@ from mmlake import checked_json
 from mmlake.download.results import DownloadResult
 from mmlake.errors import BlobCorrupt, MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
-from mmlake.progress import silent
 from mmlake.publish import pinned_probes, version_names
 from mmlake.records import digest_of
 from mmlake.tables import Slot
-from mmlake.upkeep import KINDS, checked_all, checked_and_repaired, collect, kind_of, named
-from mmlake.version_report import write_version_report
+from mmlake.upkeep import kind_of, named
+from mmlake.upkeep.names import refs_of
+from tests.damages import BY_VALUE, CHECKED, damaged, files_of, flipped, full, is_noticed, repair, state, wrong
 
-CHECKED = [kind.name for kind in KINDS if kind.units is not None]
-# kinds and endings of files that may go at any time, or are written on demand: nobody can say that one is missing
-MAY_GO = ("kept", "cuts", "retries", "condemned", "reports", "history", "migrated", ".vectors")
-# files without content of ours: Dagster's settings; a database of its runs opens where one of its values is flipped
-NOT_OURS = ("dagster/",)
-# kinds that this small lake has no files of, and the one that is not ours: tests of their own below
-ABSENT = ("downloads", "eval-sets", "cuts", "history")
-# named by the SHA-256 of their values: a bit that no value depends on (of a page's header, say) harms nothing
-BY_VALUE = ("versions/segments/", "versions/packs/")
-FILES_OF_A_KIND = 4
-
-
-def full(lake: Lake) -> Lake:
-    """The lake with what only some commands write."""
-    write_version_report(lake, "curated-v001")
-    lake.retries.request(Slot("items", "text", "text/a.jsonl"), ["a#000000"])
-    lake.retries.fulfilled(Slot("measures", "text", "text/a.jsonl"), ["a"], at="2026")
-    lake.store.put(b"nobody names this")
-    collect(lake, now_s=1.0)
-    (lake.root / "versions" / "migrated.json").write_bytes(checked_json.dumps({"a" * 64: "b" * 64}))
-    return lake
-
-
-def files_of(lake: Lake) -> list[str]:
-    return sorted(path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file())
-
-
-def wrong(lake: Lake, *kinds: str) -> list[str]:
-    """What fsck finds, of those kinds or of all."""
-    found = (checked_and_repaired(kind, lake, kind.units(lake)) for kind in named(kinds))
-    return [problem for one in found for problem in one.problems] + [str(path) for path in lake.store.broken_packs()]
-
-
-def repair(lake: Lake, *kinds: str) -> list[str]:
-    """What is left wrong when fsck has repaired."""
-    lake.store.rebuild_indexes()
-    units = [(kind, kind.units(lake)) for kind in named(kinds)]
-    found = checked_all(lake, units, repair=True, advance_of=lambda kind: silent)
-    return [problem for one in found for problem in one.left]
-
-
-def flipped(data: bytes, rng: random.Random) -> bytes:
-    # of a database most bytes of a page are free, and hold nothing
-    start = data.find(b"checksum") if data.startswith(b"SQLite") else 0
-    place = rng.randrange(start, start + 300) if start else rng.randrange(len(data))
-    return data[:place] + bytes([data[place] ^ 1 << rng.randrange(8)]) + data[place + 1 :]
-
-
-DAMAGES: dict[str, Callable[[bytes, random.Random], bytes | None]] = {
-    "flip": flipped,
-    "truncation": lambda data, rng: data[: rng.randrange(1, len(data))],
-    "zero length": lambda data, rng: b"",
-    "deletion": lambda data, rng: None,
-}
+FILES_OF_A_KIND = 2  # `python -m tests.damages` tries more, and repairs
 
 
 def test_every_file_of_a_lake_is_of_one_kind(own) -> None:
-    lake = full(own.lake)
+    lake = full(own.lake, own.base / "landing")
     assert [path for path in files_of(lake) if kind_of(path) is None] == []
     assert wrong(lake) == []
 
@@ -86,50 +32,15 @@ def test_there_is_no_kind_of_that_name() -> None:
         named(["ref"])
 
 
-def tried(lake: Lake, kind: str) -> Iterator[tuple[str, str, Path, bytes]]:
-    """(file, damage, its path, its bytes), once the damage is done."""
-    rng = random.Random(kind)
-    mine = [path for path in files_of(lake) if kind_of(path).name == kind and not path.startswith(NOT_OURS)]
-    mine = [path for path in mine if (lake.root / path).stat().st_size and "latest_version_hint" not in path]
-    for file in rng.sample(mine, min(FILES_OF_A_KIND, len(mine))):
-        path, data = lake.root / file, (lake.root / file).read_bytes()
-        for damage, harm in DAMAGES.items():
-            if damage == "deletion" and (kind in MAY_GO or path.suffix in MAY_GO):
-                continue
-            harmed = harm(data, rng)
-            path.unlink()  # another name of the same file stays whole
-            if harmed is not None:
-                path.write_bytes(harmed)
-            yield file, damage, path, data
-            path.write_bytes(data)
-
-
-@pytest.mark.parametrize("kind", [name for name in CHECKED if name not in ABSENT])
+@pytest.mark.parametrize("kind", CHECKED)
 def test_damage_to_any_file_of_the_kind_is_noticed(own, kind) -> None:
-    lake, unnoticed, count = full(own.lake), [], 0
-    for file, damage, _, _ in tried(lake, kind):
+    lake, unnoticed, count = full(own.lake, own.base / "landing"), [], 0
+    for file, what in damaged(lake, kind, count=FILES_OF_A_KIND, rng=random.Random(kind)):
         count += 1
-        fresh = own.lake
-        if not (wrong(fresh, kind) or wrong(fresh)):
-            unnoticed.append((file, damage))
-    assert [(file, damage) for file, damage in unnoticed if damage != "flip" or not file.startswith(BY_VALUE)] == []
-    assert count >= 3
-
-
-def state(lake: Lake) -> dict[str, object]:
-    """Everything that has an id."""
-    return {
-        "refs": (lake.versions.branches(), lake.versions.tags()),
-        "problems": [problem for id_ in lake.versions.versions() for problem in lake.versions.verify(id_)],
-        "versions": lake.versions.versions(),
-        "catalog": lake.catalog.data_version(),
-        "tables": {
-            str(slot): stamp.data_version
-            for table in ("items", "measures", "tracks", "embeddings", "near_duplicates", "duplicate_clusters")
-            for modality in lake.parts.modalities
-            for slot, stamp in lake.tables.stamps(table, modality).items()
-        },
-    }
+        if not is_noticed(own.lake, kind):
+            unnoticed.append((file, what))
+    assert [(file, what) for file, what in unnoticed if what != "flip" or not file.startswith(BY_VALUE)] == []
+    assert count >= 2
 
 
 def harm(path: Path) -> None:
@@ -201,6 +112,27 @@ def test_a_damaged_ref_is_an_error_and_no_other_answer(own) -> None:
     branch.unlink()
     with pytest.raises(BlobCorrupt, match="is gone"):
         own.lake.versions.resolve("curated")
+
+
+def test_a_branch_whose_log_is_lost_too_is_put_back_at_its_newest_version(own) -> None:
+    """And not at the one that it was made with, which is all that the log of refs knows."""
+    root, newest = own.lake.versions.root, own.lake.versions.resolve("everything")
+    refs_of(own.lake).create("tags", "curated-v002", newest)
+    refs_of(own.lake).move("curated", newest, action="advance", expect=None)
+    (root / "logs" / "curated.jsonl").unlink()
+    (root / "refs" / "branches" / "curated.json").write_bytes(b"")
+    assert repair(own.lake, "refs") == []
+    assert own.lake.versions.resolve("curated") == newest
+    assert wrong(own.lake, "refs") == []
+
+
+def test_what_became_of_versions_of_the_release_before_is_read_from_these(own) -> None:
+    lake = full(own.lake, own.base / "landing")
+    path = lake.root / "versions" / "migrated.json"
+    whole = path.read_bytes()
+    path.unlink()
+    assert repair(own.lake, "migrated") == []
+    assert path.read_bytes() == whole
 
 
 def test_the_catalog_never_answers_from_a_changed_file_and_a_run_heals_it(own) -> None:
