@@ -2,7 +2,7 @@
 
     python -m tests.damages --seed 13      # a line for each kind, and below it what was not noticed or not made again
 
-A small lake is made first. Each damage is done alone and looked for; then a few at once are repaired, as a person
+A small lake is made first. Each damage is done alone and searched for; then a few at once are repaired, as a person
 would: `fsck --repair`, and where that asks for it `mmlake run` and `fsck --repair` again.
 """
 
@@ -195,7 +195,7 @@ def lake_of(kept: Kept | Done) -> Iterator[Done]:
         yield from copied(kept, Path(base))
 
 
-def look_for(kept: Kept | Done, tally: Tally, *, count: int, flips: int, rng: random.Random) -> None:
+def search(kept: Kept | Done, tally: Tally, *, count: int, flips: int, rng: random.Random) -> None:
     """Count which damages are noticed: to so many files in every way, and flipped bits alone on top."""
     with lake_of(kept) as done:
         for file, what in damaged(done.lake, tally.kind, count=count, rng=rng):
@@ -264,7 +264,7 @@ def replayed(
     a kind that are repaired."""
     for kind in kinds or CHECKED:
         tally = Tally(kind)
-        look_for(kept, tally, count=files, flips=flips if kind == "catalog" else 0, rng=random.Random(f"{seed} {kind}"))
+        search(kept, tally, count=files, flips=flips if kind == "catalog" else 0, rng=random.Random(f"{seed} {kind}"))
         put_back(kept, tally, count=repairs, rng=random.Random(f"{seed} {kind} repair"))
         yield tally
 

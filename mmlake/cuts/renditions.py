@@ -1,4 +1,4 @@
-"""A small rendition of a film, for pages that people look at. Never a training sample."""
+"""A small rendition of a film, for pages that people read. Never a training sample."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class TrackSample:
 
 def track_samples(index: str | Path, count: int = 3) -> list[TrackSample]:
     """The samples of films with the most to show: words first, then subtitles, then shots. The same for the same
-    shards; of very many only the first 2,000 are looked at. index: a folder of shards. Raises ShardCorrupt."""
+    shards; of very many only the first 2,000 are read. index: a folder of shards. Raises ShardCorrupt."""
     directory, _, shards = entries(index)
     films = [entry for entry in shards if entry.modality == "video" and entry.format == "tar"]
     found = heapq.nsmallest(count, _facts(directory, films), key=lambda one: (_rank(one[2]), one[1]))

@@ -26,7 +26,7 @@ from mmlake.publish.results import read_result
 from mmlake.publish.unit_facts import UNIT_COLUMNS, facts_of_shard
 from mmlake.quality.transcript import WRONG_TRANSCRIPT
 from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json, digest_of
-from mmlake.shards import LATER_FACTS
+from mmlake.shards import LATER_FIELDS
 from mmlake.store import write_atomically
 from mmlake.versions.values import digest_of_values
 
@@ -89,7 +89,7 @@ class Pins:
 
 def _columns_of(names: Sequence[str], kind: str) -> pa.Schema:
     """The columns of a pack with these names: those of an earlier release lack what came later."""
-    return pa.schema([field for field in _COLUMNS[kind] if field.name in names or field.name not in LATER_FACTS])
+    return pa.schema([field for field in _COLUMNS[kind] if field.name in names or field.name not in LATER_FIELDS])
 
 
 _REMEDY = "copy it back, or publish a new version: this one cannot be written as it was"

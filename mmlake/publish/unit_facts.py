@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from mmlake import preprocess
 from mmlake.lake import Lake
 from mmlake.schemas import ALIGNMENTS, TRACKS
-from mmlake.shards import LATER_FACTS, Held, UnitFacts
+from mmlake.shards import LATER_FIELDS, Held, UnitFacts
 from mmlake.tables import Slot
 
 _COPIED = ("digest", "audio_digest", "duration_s", "start_frame", "end_frame", "keyframes", "cues", "transcript")
@@ -28,7 +28,7 @@ UNIT_COLUMNS = pa.schema(
         *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
         pa.field("words", ALIGNMENTS.arrow.field("words").type),
         pa.field("transcript_match", pa.float64()),
-        *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in LATER_FACTS),
+        *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in LATER_FIELDS),
     ]
 )
 _EMPTY = UnitFacts()
@@ -63,7 +63,7 @@ class VersionTracks:
         del found["digest"]
         found["keyframes"] = [{"time_s": one["time_s"], "digest": one["digest"]} for one in found["keyframes"]]
         return UnitFacts(
-            **{name: value for name, value in found.items() if value is not None or name not in LATER_FACTS}
+            **{name: value for name, value in found.items() if value is not None or name not in LATER_FIELDS}
         )
 
     def _row(self, digest: str) -> int:
@@ -104,7 +104,7 @@ def facts_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
     tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
     tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
     rows = preprocess.unit_tracks(tracks, units)
-    names = [*_COPIED, *LATER_FACTS, "parent_digest", "span_start_s", "span_end_s"]
+    names = [*_COPIED, *LATER_FIELDS, "parent_digest", "span_start_s", "span_end_s"]
     aligned = _aligned(lake, Slot(ALIGNMENTS.name, modality, shard), units["parent_digest"])
     facts = rows.select(names).to_pylist()
     for row in facts:

@@ -10,12 +10,12 @@ from mmlake.shards.index import ShardEntry, ShardIndex
 from mmlake.shards.objects import name_again, remove_unnamed
 from mmlake.shards.samples import SAMPLES_READ
 from mmlake.shards.settings import ShardSettings
-from mmlake.shards.unit_facts import LATER_FACTS, Held, Tracks, UnitFacts
+from mmlake.shards.unit_facts import LATER_FIELDS, Held, Tracks, UnitFacts
 from mmlake.shards.verify import verify_shards
 from mmlake.shards.write import write_shards
 
 __all__ = [
-    "LATER_FACTS",
+    "LATER_FIELDS",
     "SAMPLES_READ",
     "Held",
     "ShardEntry",

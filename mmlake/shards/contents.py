@@ -13,7 +13,7 @@ import pyarrow as pa
 from mmlake.cuts import CutCache
 from mmlake.records import canonical_json, digest_of
 from mmlake.shards.samples import TRACKED, SampleRows, part_column
-from mmlake.shards.unit_facts import LATER_FACTS, Tracks, UnitFacts
+from mmlake.shards.unit_facts import LATER_FIELDS, Tracks, UnitFacts
 
 Texts = Callable[[str], str | None]  # digest of a text item -> its normalized text, or None for "take the blob"
 _FIELDS = tuple(field.name for field in dataclasses.fields(UnitFacts))
@@ -65,7 +65,7 @@ def _digest_of_text(text: str | None) -> bytes:
 
 def _digest_of_facts(facts: UnitFacts) -> bytes:
     said = {name: getattr(facts, name) for name in _FIELDS}
-    for name in ("keyframes", "words", "cues", *LATER_FACTS):
+    for name in ("keyframes", "words", "cues", *LATER_FIELDS):
         said[name] = [dict(one) for one in said[name]]
-    said = {name: value for name, value in said.items() if value or name not in LATER_FACTS}
+    said = {name: value for name, value in said.items() if value or name not in LATER_FIELDS}
     return bytes.fromhex(digest_of(canonical_json(said).encode("utf-8", "replace")))

@@ -18,7 +18,7 @@ from mmlake.cuts import Cut, CutCache, Span
 from mmlake.errors import ContractBroken, UnreadableItem
 from mmlake.formats.tar_writer import Member
 from mmlake.shards.layout import CUT_TYPES, KEYFRAMES, SOUND
-from mmlake.shards.unit_facts import LATER_FACTS, Tracks, UnitFacts
+from mmlake.shards.unit_facts import LATER_FIELDS, Tracks, UnitFacts
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 
 Part = Mapping[str, Any]  # of PART_READ
@@ -94,7 +94,7 @@ class Media:
             "transcript_match": facts.transcript_match,
             "cues": [dict(cue) for cue in facts.cues],
             "keyframes": keyframes,
-            **{name: [dict(one) for one in found] for name in LATER_FACTS if (found := getattr(facts, name))},
+            **{name: [dict(one) for one in found] for name in LATER_FIELDS if (found := getattr(facts, name))},
         }
 
     def prepare(self, parts: Iterable[Part]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 # facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
 # that the shards of such a version stay what they were
-LATER_FACTS = ("shots",)
+LATER_FIELDS = ("shots",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
