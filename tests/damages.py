@@ -199,16 +199,16 @@ def search(kept: Kept | Done, tally: Tally, *, count: int, flips: int, rng: rand
     """Count which damages are noticed: to so many files in every way, and flipped bits alone on top."""
     with lake_of(kept) as done:
         for file, what in damaged(done.lake, tally.kind, count=count, rng=rng):
-            _look(done, tally, file, what)
+            _inspect(done, tally, file, what)
         mine = damageable(done.lake, tally.kind)
         for _ in range(flips):
             path = done.lake.root / (file := rng.choice(mine))
             data = damage(path, "flip", rng)
-            _look(done, tally, file, "flip")
+            _inspect(done, tally, file, "flip")
             path.write_bytes(data)
 
 
-def _look(done: Done, tally: Tally, file: str, what: str) -> None:
+def _inspect(done: Done, tally: Tally, file: str, what: str) -> None:
     tally.tried += 1
     if is_noticed(done.lake, tally.kind):
         tally.noticed += 1
