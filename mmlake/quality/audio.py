@@ -1,5 +1,5 @@
-"""Audio: measures and rules. Levels and clipping on the source's own samples; silence and noise on the mono 16 kHz
-track. The source is decoded once for all spans of a recording."""
+"""Audio: measures and rules. Levels, clipping and loudness on the source's own samples; silence, speech and noise on
+the mono 16 kHz track, of films as well. The source is decoded once for all spans of a recording."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ import numpy as np
 from mmlake.decoders import placed_sound
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, is_lossless
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
-from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.loudness import Loudness
+from mmlake.quality.measurement import Measurement, Measures, Subject, Track
+from mmlake.quality.noise import snr_db
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.spans import Span
 
-# T analysis frames, B bands, F frequency bins
 _CLIP_RUN = 3  # consecutive samples at the extreme; one or two are a peak that happened to touch it
-_CLIP_MIN_PEAK = 0.1  # of full scale; in a quieter file a run at the extreme is only coarse quantization
+_CLIP_MIN_PEAK = 0.2  # of full scale, -14 dBFS; quieter peaks touch no limit
+_CORNER = 6.0  # step at an end of a flat top over what the top swings by; the peak of a low voice has 3 at most
+_COARSEST = 1 / 128  # step of 8 bits
+_CHUNK_SAMPLES = 1 << 16  # that runs are sought in, so that they do not depend on the blocks of a decoder
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
 _SILENT_DBFS = -60.0
 _FRAME_S = 0.02
-_FFT, _HOP, _BAND_BINS = 512, 256, 16  # 32 ms at 16 kHz, bands of 500 Hz
-_SMOOTH_FRAMES = 5
-_FLOOR_PERCENTILE = 15
-_BAND_PERCENTILE = 30
-_FIRST_BIN = 3  # 94 Hz: rumble below speech would count as noise or as signal by chance
-_MIN_AUDIBLE_S = 1.0  # a single syllable has no pause, so its noise floor is not distinct from its signal
-_MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
+_MIN_SPOKEN = 0.2  # share of a recording from which on its bandwidth is that of a voice
 
 
 def audio_measures(subject: Subject) -> Measures:
@@ -57,12 +55,38 @@ def _of_spans(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
 def _measures(subject: Subject, of_source: Measures) -> Measures:
     assert subject.sound is not None
     samples, rate_hz = subject.sound.samples()
+    spoken = speech_fraction(subject.track)
     return {
         "duration_s": subject.track["duration_s"],
         **of_source,
         "silent_fraction": silent_fraction(samples, rate_hz),
-        "snr_db": snr_db(samples),
+        "snr_db": snr_db(samples, subject.track["speech"]),
+        "speech_fraction": spoken,
+        "voice_bandwidth_hz": None if spoken is None or spoken < _MIN_SPOKEN else of_source["bandwidth_hz"],
     }
+
+
+def sound_measures(subject: Subject) -> Measures:
+    """The measures of a film's sound, from its mono track; null where it has none."""
+    if subject.sound is None:
+        return dict.fromkeys(SOUND_MEASURES)
+    samples, rate_hz = subject.sound.samples()
+    loudness = Loudness()
+    loudness.add(samples[:, None], rate_hz)
+    return {
+        "silent_fraction": silent_fraction(samples, rate_hz),
+        "snr_db": snr_db(samples, subject.track["speech"]),
+        "speech_fraction": speech_fraction(subject.track),
+        "loudness_lufs": loudness.found(),
+    }
+
+
+def speech_fraction(track: Track) -> float | None:
+    """Share of the unit in which somebody speaks; None where no voice detector ran."""
+    speech, duration_s = track["speech"], track["duration_s"]
+    if speech is None or not duration_s:
+        return None
+    return min(1.0, float(sum(one["end_s"] - one["start_s"] for one in speech) / duration_s))
 
 
 def blocks(path: Path) -> Iterator[np.ndarray]:
@@ -98,7 +122,7 @@ def _sources(path: Path, spans: Sequence[Span]) -> Iterator[_Source]:
 def levels(parts: Iterable[np.ndarray]) -> Measures:
     """rms_dbfs, peak_dbfs, dc_offset and clipped_fraction of the blocks; levels of digital silence are null.
 
-    clipped_fraction: share of samples in runs of at least three at the file's own extreme, per channel. The extreme is
+    clipped_fraction: share of samples in flat tops of at least three at the file's own extreme, per channel. It is
     known only at the end, so the count starts again whenever a louder block comes.
     """
     level = _Levels()
@@ -116,25 +140,45 @@ class _Levels:
     peak: float = 0.0
     count: int = 0
     clipped: int = 0
-    tail: np.ndarray | None = None
+    tail: np.ndarray | None = None  # of the chunk before
+    rest: list[np.ndarray] = field(default_factory=list)  # of the next chunk
+    num_rest: int = 0
 
     def add(self, block: np.ndarray) -> None:
         """Take the next block."""
         self.power += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
         self.total += float(block.sum(dtype=np.float64))
         self.count += block.size
-        highest, tail = float(np.abs(block).max(initial=0.0)), self.tail
-        joined = block if tail is None or tail.shape[1] != block.shape[1] else np.concatenate([tail, block])
+        if self.rest and self.rest[0].shape[1] != block.shape[1]:
+            self._take_rest()
+        self.rest.append(block)
+        self.num_rest += len(block)
+        if self.num_rest >= _CHUNK_SAMPLES:
+            chunks = np.concatenate(self.rest)
+            whole = len(chunks) // _CHUNK_SAMPLES * _CHUNK_SAMPLES
+            for start in range(0, whole, _CHUNK_SAMPLES):
+                self._take(chunks[start : start + _CHUNK_SAMPLES])
+            self.rest, self.num_rest = [chunks[whole:]], len(chunks) - whole
+
+    def _take_rest(self) -> None:
+        if self.num_rest:
+            self._take(np.concatenate(self.rest))
+        self.rest, self.num_rest = [], 0
+
+    def _take(self, chunk: np.ndarray) -> None:
+        highest, tail = float(np.abs(chunk).max(initial=0.0)), self.tail
+        joined = chunk if tail is None or tail.shape[1] != chunk.shape[1] else np.concatenate([tail, chunk])
         if highest > self.peak:
             if self.peak < highest * _CLIP_NEAR:
                 self.clipped = 0
             self.peak = highest
         if highest >= self.peak * _CLIP_NEAR:
-            self.clipped += _clipped(joined, self.peak, len(joined) - len(block))
+            self.clipped += _clipped(joined, self.peak, len(joined) - len(chunk))
         self.tail = joined[-(_CLIP_RUN - 1) :]
 
     def found(self) -> Measures:
         """The measures of all blocks."""
+        self._take_rest()
         if not self.count:
             return {"rms_dbfs": None, "peak_dbfs": None, "dc_offset": None, "clipped_fraction": None}
         return {
@@ -151,30 +195,45 @@ class _Source:
 
     level: _Levels = field(default_factory=_Levels)
     fidelity: Fidelity = field(default_factory=Fidelity)
+    loudness: Loudness = field(default_factory=Loudness)
 
     def add(self, block: np.ndarray, rate_hz: int) -> None:
         """Take the next block."""
         self.level.add(block)
         self.fidelity.add(block, rate_hz)
+        self.loudness.add(block, rate_hz)
 
     def found(self, is_kept: bool) -> Measures:
         """The measures of all blocks."""
-        return {**self.level.found(), **self.fidelity.found(is_lossless=is_kept)}
+        fidelity = self.fidelity.found(is_lossless=is_kept)
+        return {**self.level.found(), **fidelity, "loudness_lufs": self.loudness.found()}
 
 
 def _clipped(block: np.ndarray, peak: float, overlap: int) -> int:
-    """Samples of the block after its first `overlap` that lie in runs at the extreme; the few of a run that
-    straddles a border count once."""
+    """Samples of the block after its first `overlap` that lie in flat tops at the extreme; the few of one that
+    straddles a border count once.
+
+    A flat top has a corner: the wave arrives there at full speed. The peak of a low voice stays as near to the extreme
+    for as long, and bends.
+    """
     found = 0
     for sign in (1, -1):
-        at_top = (sign * block) >= peak * _CLIP_NEAR
-        runs = at_top[:-2] & at_top[1:-1] & at_top[2:]
-        inside = np.zeros_like(at_top)
-        inside[:-2] |= runs
-        inside[1:-1] |= runs
-        inside[2:] |= runs
-        found += int(inside[overlap:].sum())
+        for channel in (sign * block).T:
+            at_top = np.concatenate([[False], channel >= peak * _CLIP_NEAR, [False]])
+            edges = np.flatnonzero(np.diff(at_top.astype(np.int8))).reshape(-1, 2)
+            runs = edges[edges[:, 1] - edges[:, 0] >= _CLIP_RUN].tolist()
+            if runs:
+                least = float(np.diff(np.unique(channel)).min(initial=_COARSEST))  # step of the quantization
+                cut = (one for one in runs if _has_corner(channel, *one, least=least))
+                found += sum(max(0, end - max(start, overlap)) for start, end in cut)
     return found
+
+
+def _has_corner(channel: np.ndarray, start: int, end: int, *, least: float) -> bool:
+    """Whether the samples from start to end are cut off rather than bent; True where nothing is left at either side."""
+    ends = ((start - 1, start), (end, end - 1))
+    outside = [abs(float(channel[at] - channel[near])) for at, near in ends if 0 <= at < len(channel)]
+    return not outside or max(outside) >= _CORNER * (float(np.ptp(channel[start:end])) + least)
 
 
 def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
@@ -187,39 +246,15 @@ def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
     return float((power < 10 ** (_SILENT_DBFS / 10)).mean())
 
 
-def snr_db(samples: np.ndarray) -> float | None:
-    """Signal-to-noise ratio in dB, -20 to 100; None where less than a second is audible.
-
-    samples: float32 mono at 16 kHz. Method: the noise is what stays in every band (15th percentile over time, after
-    Martin 2001) and has no peaks within it (30th percentile over 500 Hz, so that tones and harmonics count as signal);
-    both are scaled by what white noise gives. Steady broad-band noise is found; babble is not.
-    """
-    if len(samples) < _MIN_AUDIBLE_S * 16_000:
-        return None
-    powers: list[np.ndarray] = []
-    floors: list[np.ndarray] = []
-    window = np.hanning(_FFT).astype(np.float32)
-    num_frames = (len(samples) - _FFT) // _HOP + 1
-    for start in range(0, num_frames, 4096):  # a minute at a time
-        stop = min(num_frames, start + 4096)
-        part = np.lib.stride_tricks.sliding_window_view(samples[start * _HOP : (stop - 1) * _HOP + _FFT], _FFT)[::_HOP]
-        spectrum_TF = np.abs(np.fft.rfft(part * window, axis=1)[:, _FIRST_BIN:]) ** 2
-        bands_TBK = spectrum_TF[:, : spectrum_TF.shape[1] // _BAND_BINS * _BAND_BINS].reshape(len(part), -1, _BAND_BINS)
-        powers.append(bands_TBK.sum(axis=(1, 2)))
-        floors.append(np.percentile(bands_TBK, _BAND_PERCENTILE, axis=2) * bands_TBK.shape[2])
-    power_T, floor_TB = np.concatenate(powers), np.concatenate(floors)
-    audible_T = power_T > 1e-9 * _FFT  # gaps that were filled with silence say nothing about the noise
-    if audible_T.sum() * _HOP < 0.9 * _MIN_AUDIBLE_S * 16_000:
-        return None
-    power_T, floor_TB = power_T[audible_T], floor_TB[audible_T]
-    smooth_TB = np.cumsum(np.vstack([np.zeros_like(floor_TB[:1]), floor_TB]), axis=0)
-    smooth_TB = (smooth_TB[_SMOOTH_FRAMES:] - smooth_TB[:-_SMOOTH_FRAMES]) / _SMOOTH_FRAMES
-    noise = float(np.percentile(smooth_TB, _FLOOR_PERCENTILE, axis=0).sum()) / _FLOOR_BIAS
-    signal = float(power_T.mean()) - noise
-    if noise <= 0:
-        return _MAX_SNR_DB
-    return float(np.clip(10 * np.log10(max(signal, 1e-12 * noise) / noise), _MIN_SNR_DB, _MAX_SNR_DB))
-
+SOUND_MEASURES = ("silent_fraction", "snr_db", "speech_fraction", "loudness_lufs")
+SOUND_MEASUREMENT = Measurement(
+    name="sound",
+    modalities=("video",),
+    measures=SOUND_MEASURES,
+    columns=("duration_s", "speech"),
+    take=sound_measures,
+    needs_sound=True,
+)
 
 AUDIO_MEASUREMENTS = (
     Measurement(
@@ -227,22 +262,41 @@ AUDIO_MEASUREMENTS = (
         modalities=("audio",),
         measures=(
             *("duration_s", "rms_dbfs", "peak_dbfs", "dc_offset", "clipped_fraction", "silent_fraction", "snr_db"),
+            *("loudness_lufs", "speech_fraction", "voice_bandwidth_hz"),
             *FIDELITY_MEASURES,
         ),
-        columns=("duration_s",),
+        columns=("duration_s", "speech"),
         take=audio_measures,
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="2",
+        revision="3",
     ),
     DAMAGE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )
 
-# noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away
-# together
-_FLOOR_BIAS = 0.331
+NOISY = Rule(
+    name="noisy",
+    error_code=4403,
+    severity="P2",
+    measure="snr_db",
+    unit="dB",
+    low=5,
+    what="Noise, other voices or music nearly mask what is said.",
+    fix="Denoise it, or leave it at its smaller weight.",
+)
+
+QUIET = Rule(
+    name="quiet",
+    error_code=4405,
+    severity="P2",
+    measure="loudness_lufs",
+    unit="LUFS",
+    low=-50,
+    what="The sound is far quieter than speech at any usual gain.",
+    fix="Fetch the original, or leave it at its smaller weight; a gain brings up its noise as well.",
+)
 
 AUDIO_RULES = (
     unmeasured("audio"),
@@ -264,16 +318,8 @@ AUDIO_RULES = (
         what="The wave's tops are cut off flat.",
         fix="Record at a lower gain; cut tops cannot be brought back.",
     ),
-    Rule(
-        name="noisy",
-        error_code=4403,
-        severity="P2",
-        measure="snr_db",
-        unit="dB",
-        low=5,
-        what="Steady noise nearly masks the signal.",
-        fix="Denoise it, or leave it at its smaller weight.",
-    ),
+    NOISY,
+    QUIET,
     Rule(
         name="too_short_audio",
         error_code=4404,
@@ -283,6 +329,16 @@ AUDIO_RULES = (
         low=0.1,
         what="The recording is shorter than a syllable.",
         fix="Join it with its neighbours, or drop it.",
+    ),
+    Rule(
+        name="narrow_band",
+        error_code=4406,
+        severity="P2",
+        measure="voice_bandwidth_hz",
+        unit="Hz",
+        low=3_000,
+        what="Speech ends below the band of a telephone.",
+        fix="Fetch a rendition with a higher sample rate or bit rate, or leave it at its smaller weight.",
     ),
     WRONG_TRANSCRIPT,
     STRAY_LINES,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
@@ -109,6 +110,7 @@ VIDEO_MEASUREMENTS = (
         revision="2",
     ),
     FIDELITY_MEASUREMENT,
+    SOUND_MEASUREMENT,
     DAMAGE_MEASUREMENT,
     PICTURE_FAULT_MEASUREMENT,
     PIXEL_ASPECT_MEASUREMENT,
@@ -168,6 +170,7 @@ VIDEO_RULES = (
     ),
     *PICTURE_FAULT_RULES,
     WRONG_PIXEL_ASPECT,
+    NOISY,
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     DAMAGED,
