@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import av
 import numpy as np
 import pytest
 
@@ -17,11 +18,17 @@ SHORT = Style(num_shots=3, shot_s=(1.6, 1.8), kinds=("cut",), shake=(0.002,), fl
 
 
 def test_a_film_and_its_truth_repeat_with_the_seed(tmp_path):
+    """The pictures repeat; the encoder's bytes need not."""
     one, same, other = (
         film(tmp_path / f"{at}.mp4", SHORT, np.random.default_rng(seed)) for at, seed in enumerate((1, 1, 2))
     )
     assert one == same != other
-    assert (tmp_path / "0.mp4").read_bytes() == (tmp_path / "1.mp4").read_bytes()
+    assert np.abs(_pictures(tmp_path / "0.mp4") - _pictures(tmp_path / "1.mp4")).mean() < 3
+
+
+def _pictures(path):
+    with av.open(str(path)) as container:
+        return np.stack([frame.to_ndarray(format="gray").astype(int) for frame in container.decode(video=0)])
 
 
 @pytest.mark.parametrize(

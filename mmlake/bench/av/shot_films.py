@@ -50,9 +50,10 @@ def film(path: Path, style: Style, rng: np.random.Generator, *, world: World | N
     kinds = [str(rng.choice(style.kinds)) for _ in shots[1:]]
     truth: list[Transition] = []
     with av.open(str(path), "w") as sink:
-        options = {"crf": str(rng.integers(*style.crf)), "preset": "veryfast", "threads": "1"}
+        options = {"crf": str(rng.integers(*style.crf)), "preset": "veryfast"}
         stream = sink.add_stream("libx264", rate=RATE_HZ, options=options)
         stream.height, stream.width, stream.pix_fmt = *_SIZE_HW, "yuv420p"
+        stream.codec_context.thread_count = 1
         for number, pixels_HWC in enumerate(_edited(shots, kinds, truth, rng)):
             frame = av.VideoFrame.from_ndarray(pixels_HWC, format="bgr24")
             frame.pts, frame.time_base = number, Fraction(1, RATE_HZ)
@@ -221,5 +222,4 @@ def textured(rng: np.random.Generator) -> np.ndarray:
             cv2.fillPoly(world, [(centre + rng.normal(0, 50, (4, 2))).astype(np.int32)], colour)
         else:
             cv2.putText(world, "quick brown fox"[: size[0] // 6], centre, 0, size[1] / 40 + 0.3, colour, 2)
-    world[:] = cv2.GaussianBlur(world, (3, 3), 0.8)
-    return world
+    return np.asarray(cv2.GaussianBlur(world, (3, 3), 0.8), np.uint8)
