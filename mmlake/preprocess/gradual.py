@@ -8,6 +8,7 @@ shifted as the camera moves, where neither end alone explains the middle, and wh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of
 _LENGTHS_S = (0.3, 0.5, 0.8, 1.2, 1.8)
 _MIN_CHANGE = 12.0  # grey levels between both ends
 _MIN_COLOUR_CHANGE = 0.4  # sum of absolute differences of histograms, 0..2
+_MIN_MOVED_COLOUR_CHANGE = 0.6  # the same, of ends that are shifted: somebody who comes near changes .45
 # |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move
 _MIN_STRAIGHTNESS = 0.45
 _MIN_COLOUR_STRAIGHTNESS = 0.4
@@ -36,25 +38,29 @@ _STILL, _MOVING = (
     0.5,
 )  # shares that the camera's motion leaves unexplained: of a blend, of one under a shaking hand
 _MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
-_MAX_MOVED_UNEVENNESS = 0.17  # the same, after shifting both ends
+_MAX_MOVED_UNEVENNESS = 0.16  # the same, after shifting both ends
 _PARTS = 3  # the picture is compared in 3 x 3 parts; divides 27 and 48
 _MAX_WIDENINGS, _WIDENING = 4, 5  # times, and samples at each end that the middle is measured on
 _SETTLED = 0.15  # weight of the other picture that is none
-_MAX_SIMILARITY = 0.75
+_MAX_SIMILARITY, _MAX_MOVED_SIMILARITY = 0.75, 0.7  # of both ends; the second where they are shifted
 _MIN_AREA_FRACTION = 0.5  # of the frame that must change: an object that leaves is no dissolve
 _AREA_CHANGE = 6.0  # grey levels
 _HUES, _SATURATIONS, _VALUES = 12, 4, 16  # bins; one more hue for what has none
 _GREY = 25  # saturation or value below which a hue is noise
 
 
-@dataclass(frozen=True, slots=True)
 class Samples:
     """Frames at about RATE_HZ with what blends are found on."""
 
-    at_S: np.ndarray  # indices into the frames
-    luma_SHW: np.ndarray  # float32
-    colour_SB: np.ndarray
-    pictures: list[np.ndarray]  # uint8 luma about 160 px wide, as the camera's motion is measured on
+    def __init__(self, at_S: np.ndarray, vectors_SN: np.ndarray, pictures: list[np.ndarray]) -> None:
+        """at_S: indices into the frames; vectors_SN: their shot vectors; pictures: their luma about 160 px wide."""
+        self.at_S, self._vectors_SN, self.pictures = at_S, vectors_SN, pictures
+        self.luma_SHW = vectors_SN[:, :NUM_LUMA].reshape(-1, *SHOT_LUMA_HW).astype(np.float32)
+
+    @functools.cached_property
+    def colour_SB(self) -> np.ndarray:
+        """Histograms of colours, made where they are first asked for."""
+        return colours(self._vectors_SN)
 
 
 def colours(vectors_TN: np.ndarray) -> np.ndarray:
@@ -136,12 +142,14 @@ def _candidates(samples: Samples, settings: PreprocessSettings) -> list[tuple[in
     """Stretches whose ends differ much, along a way that is not much longer: the straightest first."""
     frames_SN = samples.luma_SHW.reshape(len(samples.at_S), -1)
     path_S = _walked(np.abs(np.diff(frames_SN, axis=0)).mean(axis=1))
-    colour_path_S = _walked(np.abs(np.diff(samples.colour_SB, axis=0)).sum(axis=1))
     ranked: list[tuple[float, int, int]] = []
     for lag in sorted({max(3, round(length_s * RATE_HZ)) for length_s in (*_LENGTHS_S, settings.dissolve_max_s)}):
         if lag >= len(frames_SN):
             break
         change_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
+        if not (change_S > _MIN_CHANGE).any():
+            continue
+        colour_path_S = _walked(np.abs(np.diff(samples.colour_SB, axis=0)).sum(axis=1))
         colour_S = np.abs(samples.colour_SB[lag:] - samples.colour_SB[:-lag]).sum(axis=1)
         straight_S = change_S / np.maximum(path_S[lag:] - path_S[:-lag], 1e-6)
         colour_straight_S = colour_S / np.maximum(colour_path_S[lag:] - colour_path_S[:-lag], 1e-6)
@@ -164,9 +172,9 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
     if (np.abs(frames_SN[-1] - frames_SN[0]) > _AREA_CHANGE).mean() < _MIN_AREA_FRACTION:
         return False
     is_straight = _is_straight(frames_SN)
-    if not is_straight and np.abs(samples.colour_SB[stop] - samples.colour_SB[start]).sum() < _MIN_COLOUR_CHANGE:
+    if not is_straight and np.abs(samples.colour_SB[stop] - samples.colour_SB[start]).sum() < _MIN_MOVED_COLOUR_CHANGE:
         return False
-    if similarity(luma_SHW[0], luma_SHW[-1]) >= _MAX_SIMILARITY:
+    if similarity(luma_SHW[0], luma_SHW[-1]) >= (_MAX_SIMILARITY if is_straight else _MAX_MOVED_SIMILARITY):
         return False
     fit = _fitted(luma_SHW)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:

@@ -44,6 +44,9 @@ class PreprocessSettings:
     analysis_side_px: int = 160
     # longer side of the luma plane that signals are measured on: sensor noise averages out, print of a third of the
     # height remains
+    shot_detector: str = "twin"
+    # row of SHOT_DETECTORS (mmlake/preprocess/shot_detectors.py): twin, scenedetect-adaptive, scenedetect-content,
+    # transnetv2; all but the first need the extra `shots`
     cut_min_change: float = 6.0
     # grey levels; mean change between two neighbouring frames below which there is no cut (synthetic clips and real
     # clips, docs/preprocess.md)

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmlake.preprocess import gradual
-from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
+from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
-# T frames, H W height and width of the small luma, C both chroma planes in a row
-_SHAPE = (SHOT_LUMA_HW[0], SHOT_LUMA_HW[1])
+if TYPE_CHECKING:
+    from av import VideoFrame
+
+# T frames, N entries of a shot vector, H W height and width of its luma
 _NEIGHBOURS = 12  # frames on each side that a cut must stand out of
 _MARGIN_S = 4.0  # context kept on both sides of what is decided: a dissolve and its surroundings
 _WINDOW_S = 30.0
+_SHAKEN_RATIO = 0.7  # of the ratio that a cut needs, is enough where the colours change as well
+_MIN_COLOUR_CHANGE = 0.3  # sum of absolute differences of histograms, 0..2
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
 _FLANK_FRAMES, _FLANK_GROWTH, _FLANK_S = 3, 1.03, 2.0  # a fade's picture grows by so much in so many frames
 _PICTURE_SPACING_S = 0.9 / gradual.RATE_HZ  # of the larger pictures that are kept
@@ -42,14 +47,19 @@ class ShotFinder:
         self._settings = settings
         self._times: list[float] = []
         self._vectors: list[np.ndarray] = []
+        self._changes: list[float] = []
+        self._contrasts: list[float] = []
         self._pictures: list[tuple[float, np.ndarray]] = []
         self._decided_s = -np.inf
         self._found: list[Boundary] = []
 
-    def push(self, time_s: float, vector: np.ndarray, luma_HW: np.ndarray) -> None:
-        """Take the next frame: its time, its shot vector and its luma, about 160 px wide."""
+    def push(self, time_s: float, vector: np.ndarray, luma_HW: np.ndarray, frame: VideoFrame | None = None) -> None:
+        """Take the next frame: its time, its shot vector and its luma, about 160 px wide. frame: for other detectors,
+        which see the whole picture."""
         if self._times and time_s <= self._times[-1]:
             return  # a broken clock: the frame says nothing about when
+        self._changes.append(_change(self._vectors[-1], vector) if self._vectors else 0.0)
+        self._contrasts.append(contrast(vector))
         self._times.append(time_s)
         self._vectors.append(vector)
         if not self._pictures or time_s - self._pictures[-1][0] >= _PICTURE_SPACING_S:
@@ -60,7 +70,7 @@ class ShotFinder:
         ):
             self._decide(self._times[-1] - _MARGIN_S)
             keep = int(np.searchsorted(self._times, self._decided_s - _MARGIN_S))
-            del self._times[:keep], self._vectors[:keep]
+            del self._times[:keep], self._vectors[:keep], self._changes[:keep], self._contrasts[:keep]
             self._pictures = [one for one in self._pictures if one[0] >= self._times[0]]
 
     def finish(self) -> list[Boundary]:
@@ -70,25 +80,56 @@ class ShotFinder:
 
     def _decide(self, until_s: float) -> None:
         if len(self._times) >= 2:
-            found = _boundaries(np.array(self._times), np.stack(self._vectors), self._pictures, self._settings)
+            frames = _Frames(
+                np.array(self._times), np.stack(self._vectors), np.array(self._changes), np.array(self._contrasts)
+            )
+            found = _boundaries(frames, self._pictures, self._settings)
             self._found += [boundary for boundary in found if self._decided_s <= boundary.time_s < until_s]
         self._decided_s = until_s
 
 
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """What is held of frames."""
+
+    times_T: np.ndarray
+    vectors_TN: np.ndarray  # uint8
+    change_T: np.ndarray  # to the frame before, grey levels
+    contrast_T: np.ndarray
+
+    def luma_HW(self, index: int) -> np.ndarray:
+        """The small luma of one frame, float32."""
+        luma: np.ndarray = self.vectors_TN[index, :NUM_LUMA].reshape(SHOT_LUMA_HW).astype(np.float32)
+        return luma
+
+    def tint(self, index: int) -> np.ndarray:
+        """The mean of each chroma plane of one frame."""
+        mean: np.ndarray = self.vectors_TN[index, NUM_LUMA:].reshape(2, -1).mean(axis=1)
+        return mean
+
+
+def _change(before: np.ndarray, vector: np.ndarray) -> float:
+    """Mean absolute change of luma and of chroma between two shot vectors, in grey levels."""
+    import cv2
+
+    luma = cv2.norm(before[:NUM_LUMA], vector[:NUM_LUMA], cv2.NORM_L1) / NUM_LUMA
+    return float(luma + cv2.norm(before[NUM_LUMA:], vector[NUM_LUMA:], cv2.NORM_L1) / (len(vector) - NUM_LUMA))
+
+
+def contrast(vector: np.ndarray) -> float:
+    """Standard deviations of luma and of both chroma planes, added, in grey levels."""
+    import cv2
+
+    planes = (vector[:NUM_LUMA], *np.split(vector[NUM_LUMA:], 2))
+    return sum(float(cv2.meanStdDev(plane)[1][0, 0]) for plane in planes)
+
+
 def _boundaries(
-    times_T: np.ndarray,
-    vectors_TN: np.ndarray,
-    pictures: list[tuple[float, np.ndarray]],
-    settings: PreprocessSettings,
+    frames: _Frames, pictures: list[tuple[float, np.ndarray]], settings: PreprocessSettings
 ) -> list[Boundary]:
     """The boundaries within these frames, in order of time."""
-    luma_THW = vectors_TN[:, :NUM_LUMA].reshape(-1, *_SHAPE).astype(np.float32)
-    chroma_TC = vectors_TN[:, NUM_LUMA:].astype(np.float32)
-    change_T = _changes(luma_THW, chroma_TC)
-    contrast_T = luma_THW.std(axis=(1, 2)) + chroma_TC.reshape(-1, 2, SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]).std(
-        axis=2
-    ).sum(axis=1)
-    cuts = list(_cuts(times_T, luma_THW, chroma_TC, change_T, settings))
+    times_T, contrast_T = frames.times_T, frames.contrast_T
+    cuts = list(_cuts(frames, settings))
     fades = list(_fades(times_T, contrast_T, cuts, settings))
     cuts = [index for index in cuts if not any(start <= index <= stop for start, stop, _ in fades)]
     found = [Boundary(float(times_T[index]), float(times_T[index]), "cut") for index in cuts]
@@ -101,9 +142,7 @@ def _boundaries(
     ]
     if (len(times_T) - 1) / (times_T[-1] - times_T[0]) >= gradual.RATE_HZ / 2:  # else too few frames to see a blend
         at_S = np.searchsorted(times_T, [time_s for time_s, _ in pictures])
-        samples = gradual.Samples(
-            at_S, luma_THW[at_S], gradual.colours(vectors_TN[at_S]), [picture for _, picture in pictures]
-        )
+        samples = gradual.Samples(at_S, frames.vectors_TN[at_S], [picture for _, picture in pictures])
         found += [
             Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")
             for middle, settled in gradual.dissolves(samples, contrast_T, borders, settings)
@@ -111,40 +150,44 @@ def _boundaries(
     return sorted(found, key=lambda boundary: boundary.time_s)
 
 
-def _changes(luma_THW: np.ndarray, chroma_TC: np.ndarray) -> np.ndarray:
-    """Mean absolute change to the frame before, in grey levels; 0 for the first."""
-    change_T = np.zeros(len(luma_THW), np.float32)
-    change_T[1:] = np.abs(np.diff(luma_THW, axis=0)).mean(axis=(1, 2)) + np.abs(np.diff(chroma_TC, axis=0)).mean(axis=1)
-    return change_T
-
-
-def _cuts(
-    times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, change_T: np.ndarray, settings: PreprocessSettings
-) -> Iterator[int]:
+def _cuts(frames: _Frames, settings: PreprocessSettings) -> Iterator[int]:
     """Indices of the first frames after hard cuts."""
-    last = -_MIN_SPACING_FRAMES
-    for index in np.flatnonzero(change_T > settings.cut_min_change):
-        nearby = np.concatenate(
-            [change_T[max(1, index - _NEIGHBOURS) : index], change_T[index + 1 : index + 1 + _NEIGHBOURS]]
-        )
-        moving = nearby[nearby > 0.05]  # repeated frames say nothing about how fast the picture moves
-        usual = float(np.percentile(moving, 75)) if len(moving) >= 3 else 0.0
+    last, change_T = -_MIN_SPACING_FRAMES, frames.change_T
+    for index in np.flatnonzero(change_T > settings.cut_min_change).tolist():
         near = change_T[max(0, index - _MIN_SPACING_FRAMES + 1) : index + _MIN_SPACING_FRAMES]
-        if (
-            change_T[index] <= settings.cut_change_ratio * usual
-            or change_T[index] < near.max()
-            or index - last < _MIN_SPACING_FRAMES
-        ):
+        if change_T[index] < near.max() or index - last < _MIN_SPACING_FRAMES:
             continue
-        if not _comes_back(times_T, luma_THW, chroma_TC, int(index), settings):
-            last = int(index)
-            yield last
+        ratio = change_T[index] / max(_usual(change_T, index), 1e-6)
+        if (
+            ratio > settings.cut_change_ratio
+            or (ratio > _SHAKEN_RATIO * settings.cut_change_ratio and _is_recoloured(frames, index, settings))
+        ) and not _comes_back(frames, index, settings):
+            last = index
+            yield index
 
 
-def _comes_back(
-    times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, index: int, settings: PreprocessSettings
-) -> bool:
+def _usual(change_T: np.ndarray, index: int) -> float:
+    """The upper quartile of the changes nearby, without frames that are repeated: they say nothing about how fast the
+    picture moves."""
+    nearby = np.concatenate(
+        [change_T[max(1, index - _NEIGHBOURS) : index], change_T[index + 1 : index + 1 + _NEIGHBOURS]]
+    )
+    moving = nearby[nearby > 0.05]
+    return float(np.percentile(moving, 75)) if len(moving) >= 3 else 0.0
+
+
+def _is_recoloured(frames: _Frames, index: int, settings: PreprocessSettings) -> bool:
+    """Whether the colours change as they do at no other frame nearby: a shaking hand moves them, and keeps them."""
+    start, stop = max(0, index - _NEIGHBOURS), min(len(frames.times_T), index + _NEIGHBOURS + 1)
+    change = np.abs(np.diff(gradual.colours(frames.vectors_TN[start:stop]), axis=0)).sum(axis=1)
+    own = float(change[index - start - 1])
+    others = np.delete(change, index - start - 1)
+    return own > _MIN_COLOUR_CHANGE and own > settings.cut_change_ratio * float(np.percentile(others, 75))
+
+
+def _comes_back(frames: _Frames, index: int, settings: PreprocessSettings) -> bool:
     """Whether any picture shortly before resembles one shortly after: a flash, a shake or a change of light."""
+    times_T = frames.times_T
     first = int(np.searchsorted(times_T, times_T[index] - settings.flash_s))
     last = int(np.searchsorted(times_T, times_T[index] + settings.flash_s, side="right"))
     befores = sorted({max(0, min(first, index - 1)), max(0, index - 2), index - 1})
@@ -154,10 +197,10 @@ def _comes_back(
     )
     for before in befores:
         for after in afters:
-            tint = np.abs(
-                chroma_TC[before].reshape(2, -1).mean(axis=1) - chroma_TC[after].reshape(2, -1).mean(axis=1)
-            ).max()
-            if tint < 12 and gradual.similarity(luma_THW[before], luma_THW[after]) > settings.cut_max_similarity:
+            if (
+                np.abs(frames.tint(before) - frames.tint(after)).max() < 12
+                and gradual.similarity(frames.luma_HW(before), frames.luma_HW(after)) > settings.cut_max_similarity
+            ):
                 return True
     return False
 

@@ -14,7 +14,8 @@ from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.picture_faults import PictureFaults
 from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, pixel_aspect, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.shots import Boundary, ShotFinder
+from mmlake.preprocess.shot_detectors import shot_detector
+from mmlake.preprocess.shots import Boundary
 from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class _Reader:
     _signals: list[dict[str, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._finder, self._candidates = ShotFinder(self.settings), Candidates(self.settings)
+        self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
         self._faults = PictureFaults()
 
     def add(self, frame: VideoFrame) -> None:
@@ -130,8 +131,8 @@ class _Reader:
             )
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
-        self._finder.push(time_s, vector, luma_HW)
         self._faults.add(luma_HW, vector, time_s)
+        self._finder.push(time_s, vector, luma_HW, frame)
         self._candidates.offer(
             time_s,
             vector,

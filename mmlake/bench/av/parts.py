@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmlake.bench.av import clock
+from mmlake.bench.av import clock, shots
 from mmlake.bench.av.rows import Part
 
-_ROWS: tuple[Part, ...] = (clock.PART,)
+_ROWS: tuple[Part, ...] = (clock.PART, shots.PART)
 PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
