@@ -335,7 +335,6 @@ _ENTRIES = (
         what="No clip or segment could be cut from the film or recording although it was decoded before.",
         fix="Try again; set `cuts.media` to `encode` where packets were copied, or exclude the film from the recipe.",
     ),
-    *MODEL_CODES,
     ErrorCode(
         code=3401,
         name="speakers_failed",
@@ -345,6 +344,7 @@ _ENTRIES = (
         fix="Try again with `mmlake retry`; search the log of the speakers step for the item's digest.",
         is_transient=True,
     ),
+    *MODEL_CODES,
     ErrorCode(
         code=5001,
         name="fingerprint_failed",
