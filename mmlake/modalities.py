@@ -38,6 +38,7 @@ from mmlake.quality import (
     Rule,
     Scorer,
 )
+from mmlake.voices import speakers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +50,8 @@ class Modality:
     decoder: Decoder  # preprocess: an item's bytes to columns of `tracks`
     # preprocess: tracks to `alignments`, transcripts laid on their sound; None where nothing is spoken
     aligner: Callable[..., pa.Table] | None = None
+    # voices: tracks to `speakers`, who speaks when; None where nothing is spoken
+    diarizer: Callable[..., pa.Table] | None = None
     # preprocess: how long items are cut to `units`; None where every item is one
     splitter: Splitter | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
@@ -95,6 +98,7 @@ MODALITIES: dict[str, Modality] = {
             description="moving pictures, with or without sound",
             decoder=VIDEO_DECODER,
             aligner=alignments,
+            diarizer=speakers,
             splitter=FILM_SPLITTER,
             measurements=VIDEO_MEASUREMENTS,
             rules=VIDEO_RULES,
@@ -108,6 +112,7 @@ MODALITIES: dict[str, Modality] = {
             description="sound files",
             decoder=AUDIO_DECODER,
             aligner=alignments,
+            diarizer=speakers,
             splitter=RECORDING_SPLITTER,
             measurements=AUDIO_MEASUREMENTS,
             rules=AUDIO_RULES,

@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import cross_schemas, track_schemas
+from mmlake import cross_schemas, speaker_schema, track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
-from mmlake.speaker_schema import SPEAKERS
 from mmlake.table_schema import TableSchema, optional, required
 
 _STRINGS = pa.list_(pa.string())
 TRACKS, ALIGNMENTS, UNITS = track_schemas.TRACKS, track_schemas.ALIGNMENTS, track_schemas.UNITS
+SPEAKERS = speaker_schema.SPEAKERS
 
 ITEMS = TableSchema(
     name="items",

@@ -33,6 +33,7 @@ from mmlake.shards import ShardSettings
 from mmlake.sources import SourceSettings, WebSettings
 from mmlake.store import StoreSettings
 from mmlake.versions.settings import PublishSettings
+from mmlake.voices.settings import SpeakerSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +43,7 @@ class Settings:
     sources: SourceSettings = field(default_factory=SourceSettings)
     preprocess: PreprocessSettings = field(default_factory=PreprocessSettings)
     align: AlignSettings = field(default_factory=AlignSettings)
+    speakers: SpeakerSettings = field(default_factory=SpeakerSettings)
     units: UnitSettings = field(default_factory=UnitSettings)
     quality: QualitySettings = field(default_factory=QualitySettings)
     checks: CheckSettings = field(default_factory=CheckSettings)

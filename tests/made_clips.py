@@ -106,6 +106,7 @@ def recording_segments(store: BlobStore, tracks: MadeTracks, samples: np.ndarray
             audio_digest=audio,
             duration_s=(end_us - start_us) / 1e6,
             words=words(0.25 if not start_us else 1.25),
+            turns=[{"speaker": "S1", "start_s": 0.25, "end_s": 1.0, "confidence": 0.5}],
             transcript_match=0.875,
         )
         lead = part(store, b"", modality="audio") | {"digest": unit, "parent_digest": recording}

@@ -20,6 +20,7 @@ _ORDER = (
     "blobs",
     "tracks",
     "alignments",
+    "speakers",
     "units",
     "measures",
     "verdicts",

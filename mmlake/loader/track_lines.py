@@ -46,6 +46,7 @@ class TrackLine:
     keyframes: list[dict[str, Any]]  # time_s, and offset and size_bytes in the member that `keyframes_media` names
     keyframes_media: dict[str, str] | None
     shots: list[dict[str, Any]]  # start_s, end_s, transition; empty in recordings
+    turns: list[dict[str, Any]]  # speaker, start_s, end_s, confidence; empty where no diarizer ran
     text: str  # with anchors, as in the file
 
 
@@ -131,6 +132,7 @@ def _line(key: str, shard: str, endings: Sequence[str], facts: Mapping[str, Any]
             "frames": facts.get("keyframes", []),
             "frames_media": member("keyframes.mjpeg"),
             "shots": facts.get("shots", []),
+            **({"speakers": facts["turns"]} if facts.get("turns") else {}),
         },
     }
 
@@ -157,6 +159,7 @@ def _parsed(line: Mapping[str, Any]) -> TrackLine | None:
         keyframes=tracks["frames"],
         keyframes_media=tracks["frames_media"],
         shots=tracks.get("shots", []),  # lines of earlier releases have none
+        turns=tracks.get("speakers", []),
         text=line["text"],
     )
 

@@ -59,13 +59,16 @@ _ROW_TABLES: dict[str, list[str]] = {
         "transcript_source",
     ],
     "alignments": ["digest", "method", "revision", "status", "error_code", "error", "confidence"],
+    "speakers": [
+        *("digest", "method", "revision", "status", "error_code", "error", "num_speakers", "confidence"),
+    ],
     "units": ["digest", "parent_digest", "position", "kind", "gap", "start", "end", "status", "error_code", "error"],
     "measures": ["digest", "measure", "value", "status", "error_code", "error"],
     "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
     "fingerprints": ["digest", "method", "status", "error_code", "error"],
     "embeddings": ["digest", "encoder", "revision", "dimension", "status", "error_code", "error"],
 }
-_OF_ITEMS = ("blobs", "tracks", "alignments")  # the tables before `units`
+_OF_ITEMS = ("blobs", "tracks", "alignments", "speakers")  # the tables before `units`
 CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination")
 CROSS_TABLE = "cross_pairs"  # of a modality, that names units of other modalities too
 

@@ -26,7 +26,7 @@ Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[st
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
 _MAX_CROSSED = 8  # duplicates across modalities that are said in words
-_RESULTS = ("alignments", "measures", "fingerprints", "embeddings")
+_RESULTS = ("alignments", "speakers", "measures", "fingerprints", "embeddings")
 
 
 def why(
@@ -256,6 +256,9 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
         case "alignments":
             sure = "not judged" if row["confidence"] is None else f"confidence {row['confidence']:.2f}"
             return f"{sure}, {row['status']}" + (f": {row['error']} ({row['error_code']})" if row["error"] else "")
+        case "speakers":
+            sure = "" if row["confidence"] is None else f", confidence {row['confidence']:.2f}"
+            return f"{row['num_speakers']} by {row['method']}{sure}"
         case "units":
             kinds = Counter(each["gap"] or each["kind"] for each in rows)
             return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

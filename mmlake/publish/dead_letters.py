@@ -25,12 +25,13 @@ STAGES = {
     "blobs": "store",
     "tracks": "preprocess",
     "alignments": "preprocess",
+    "speakers": "preprocess",
     "units": "preprocess",
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",
 }
-_LAST = ("alignments", "fingerprints", "embeddings")  # nothing follows from their failures
+_LAST = ("alignments", "speakers", "fingerprints", "embeddings")  # nothing follows from their failures
 
 
 def dead_letters_slot(modality: str) -> Slot:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess
 from mmlake.lake import Lake
-from mmlake.schemas import ALIGNMENTS, TRACKS
+from mmlake.schemas import ALIGNMENTS, SPEAKERS, TRACKS
 from mmlake.shards import LATER_FIELDS, Held, UnitFacts
 from mmlake.tables import Slot
 
@@ -28,7 +28,8 @@ UNIT_COLUMNS = pa.schema(
         *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
         pa.field("words", ALIGNMENTS.arrow.field("words").type),
         pa.field("transcript_match", pa.float64()),
-        *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in LATER_FIELDS),
+        preprocess.UNIT_TRACKS.field("shots").with_nullable(True),
+        SPEAKERS.arrow.field("turns").with_nullable(True),
     ]
 )
 _EMPTY = UnitFacts()
@@ -104,12 +105,15 @@ def facts_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
     tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
     tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
     rows = preprocess.unit_tracks(tracks, units)
-    names = [*_COPIED, *LATER_FIELDS, "parent_digest", "span_start_s", "span_end_s"]
+    names = [*_COPIED, "shots", "parent_digest", "span_start_s", "span_end_s"]
     aligned = _aligned(lake, Slot(ALIGNMENTS.name, modality, shard), units["parent_digest"])
+    spoken = _turns(lake, Slot(SPEAKERS.name, modality, shard), units["parent_digest"])
     facts = rows.select(names).to_pylist()
     for row in facts:
-        words, row["transcript_match"] = aligned.get(row.pop("parent_digest"), ([], None))
-        row["words"] = words_within(words, row.pop("span_start_s"), row.pop("span_end_s"))
+        parent, start_s, end_s = row.pop("parent_digest"), row.pop("span_start_s"), row.pop("span_end_s")
+        words, row["transcript_match"] = aligned.get(parent, ([], None))
+        row["words"] = words_within(words, start_s, end_s)
+        row["turns"] = turns_within(spoken.get(parent, []), start_s, end_s)
     return pa.Table.from_pylist(facts, UNIT_COLUMNS)
 
 
@@ -123,6 +127,15 @@ def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tupl
         if row["digest"] not in found or (row["status"] == "ok" and not found[row["digest"]][0]):
             found[row["digest"]] = row["words"] if row["status"] == "ok" else [], row["confidence"]
     return found
+
+
+def _turns(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, list[dict[str, Any]]]:
+    """Item -> who speaks when in it."""
+    if lake.tables.stamp(slot) is None:
+        return {}
+    table = lake.tables.read(slot, columns=["digest", "turns"])
+    table = table.filter(pc.is_in(table["digest"], value_set=parents.combine_chunks()))
+    return {row["digest"]: row["turns"] for row in table.to_pylist()}
 
 
 def words_within(
@@ -140,4 +153,17 @@ def words_within(
         }
         for word in words
         if start_s <= (word["start_s"] + word["end_s"]) / 2 < end_s
+    ]
+
+
+def turns_within(
+    turns: Sequence[Mapping[str, Any]], start_s: float | None, end_s: float | None
+) -> list[dict[str, Any]]:
+    """What of the turns lies in the span, on its clock. All of them where the unit is whole."""
+    if start_s is None or end_s is None:
+        return [dict(turn) for turn in turns]
+    return [
+        {**turn, "start_s": max(turn["start_s"], start_s) - start_s, "end_s": min(turn["end_s"], end_s) - start_s}
+        for turn in turns
+        if turn["start_s"] < end_s and turn["end_s"] > start_s
     ]

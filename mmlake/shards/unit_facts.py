@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 # facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
 # that the shards of such a version stay what they were
-LATER_FIELDS = ("shots",)
+LATER_FIELDS = ("shots", "turns")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +23,7 @@ class UnitFacts:
     words: Sequence[Mapping[str, Any]] = field(default_factory=list)  # word, start_s, end_s, score
     cues: Sequence[Mapping[str, Any]] = field(default_factory=list)  # text, start_s, end_s, score
     transcript: str | None = None
+    turns: Sequence[Mapping[str, Any]] = field(default_factory=list)  # speaker, start_s, end_s, confidence
     transcript_match: float | None = None  # confidence that the item's sound says its transcript, 0..1
     shots: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of films: start_s, end_s, transition
 

@@ -27,6 +27,7 @@ from mmlake.steps.preprocess import (
     retry_units,
     unit_tracks_of,
 )
+from mmlake.steps.speakers import check_speakers, make_speakers, retry_speakers
 from mmlake.steps.step import Job, Step
 
 
@@ -226,6 +227,21 @@ ROW_STEPS: dict[str, Step] = {
             kinds=("pocketsphinx",),
             description="Transcripts laid on their sound: how sure it is that they match, and the times of words. One "
             "that does not match has no times, but a code and a reason.",
+        ),
+        Step(
+            name="speakers",
+            stage="preprocess",
+            schema=schemas.SPEAKERS,
+            code_version="1",
+            make=make_speakers,
+            remake=retry_speakers,
+            check=check_speakers,
+            inputs=("tracks",),
+            column="diarizer",
+            settings=("speakers",),
+            kinds=("pytorch",),
+            description="Who speaks when, where a diarizer is chosen: turns of speakers that are numbered within their "
+            "recording. It runs in a process that may be killed.",
         ),
         Step(
             name="units",

@@ -74,6 +74,8 @@ def test_lines_give_what_the_shards_say(tmp_path, shards) -> None:
         facts = samples[line.sample]["json"]
         for name in ("words", "cues", "keyframes", "span", "duration_s", "modality"):
             assert getattr(line, name) == facts[name]
+        assert line.turns == facts.get("turns", [])
+    assert [len(line.turns) for line in lines] == [int(line.modality == "audio") for line in lines]
     assert {line.modality: (line.sound is None, line.keyframes_media is None) for line in lines} == {
         "video": (False, False),
         "audio": (True, True),

@@ -25,7 +25,7 @@ from tests import make
 RIGHT = "Fresh apples and warm bread stood on the long table"
 WRONG = "Nobody remembered where the green bicycle had been left"
 STEPS = ["items", "blobs", "tracks", "units", "measures", "verdicts", "fingerprints", "embeddings"]
-SOUND_STEPS = [*STEPS[:3], "alignments", *STEPS[3:], "component_fingerprints"]
+SOUND_STEPS = [*STEPS[:3], "alignments", "speakers", *STEPS[3:], "component_fingerprints"]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def opened(landed, tmp_path):
 
 def run(lake: Lake) -> dict[str, Stamp]:
     """The stamps of the sound's tables up to the verdicts."""
-    steps = row_steps(MODALITIES["audio"])[:7]
+    steps = row_steps(MODALITIES["audio"])[:8]
     return {step.name: run_step(step, lake, "audio", lake.registry.keys("audio")[0]).stamp for step in steps}
 
 

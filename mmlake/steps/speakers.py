@@ -1,0 +1,30 @@
+"""What the step `speakers` does: tracks to who speaks when."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from mmlake import contracts, schemas, voices
+from mmlake.steps.preprocess import among, retried
+from mmlake.steps.step import Job
+
+
+def make_speakers(job: Job) -> pa.Table:
+    return _speakers_of(job, job.read("tracks"))
+
+
+def retry_speakers(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return retried(schemas.SPEAKERS, found, wanted, _speakers_of(job, among(job.read("tracks"), wanted)))
+
+
+def _speakers_of(job: Job, tracks: pa.Table) -> pa.Table:
+    assert job.row.diarizer is not None
+    return job.row.diarizer(tracks, store=job.lake.store, settings=job.lake.settings.speakers, advance=job.advance)
+
+
+def check_speakers(job: Job, found: pa.Table) -> int:
+    """The number of tracks with sound, each of which has a row; none where no diarizer is chosen."""
+    border = f"{job.modality}/speakers[{job.shard}]"
+    contracts.failures_explained(border, found)
+    audible = voices.with_sound(job.read("tracks"), settings=job.lake.settings.speakers)
+    return contracts.same_keys(border, contracts.digests(audible), found.column("digest").to_pylist())
