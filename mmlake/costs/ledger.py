@@ -21,6 +21,7 @@ _ORDER = (
     "tracks",
     "alignments",
     "units",
+    "captions",
     "measures",
     "verdicts",
     "fingerprints",

@@ -26,11 +26,12 @@ STAGES = {
     "tracks": "preprocess",
     "alignments": "preprocess",
     "units": "preprocess",
+    "captions": "captions",
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",
 }
-_LAST = ("alignments", "fingerprints", "embeddings")  # nothing follows from their failures
+_LAST = ("alignments", "captions", "fingerprints", "embeddings")  # nothing follows from their failures
 
 
 def dead_letters_slot(modality: str) -> Slot:

@@ -10,10 +10,11 @@ from mmlake.dedup import recall_of
 from mmlake.lake import Lake
 from mmlake.tables import Slot
 
-_SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "decontaminate", "embed")
+_SECTIONS = ("sources", "preprocess", "align", "units", "captions", "quality", "dedup", "decontaminate", "embed")
 _TABLES = (
-    "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings", "near_duplicates",
-    "semantic_duplicates", "duplicate_clusters", "contamination", "component_fingerprints", "cross_pairs",
+    "tracks", "alignments", "units", "captions", "measures", "verdicts", "fingerprints", "embeddings",
+    "near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination", "component_fingerprints",
+    "cross_pairs",
 )  # fmt: skip
 _APPROXIMATE = ("near_duplicates", "semantic_duplicates")
 

@@ -11,7 +11,7 @@ from mmlake.publish import dead_letters_are_current, read_dead_letters, table_of
 from mmlake.tables import Slot
 
 # whose rows can be tried again
-_TABLES = ("items", "tracks", "alignments", "units", "measures", "fingerprints", "embeddings")
+_TABLES = ("items", "tracks", "alignments", "units", "captions", "measures", "fingerprints", "embeddings")
 
 
 def failed_rows(

@@ -83,7 +83,7 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    of_some = 2 * 2 + 3  # alignments and components of films and recordings, cross pairs of all but films
+    of_some = 3 * 2 + 3  # alignments, components and captions of films and recordings, cross pairs of all but films
     assert len(data["assetNodes"]) == 4 * 14 + of_some + 1 + 9
 
 
