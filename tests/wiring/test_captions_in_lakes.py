@@ -22,6 +22,8 @@ from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, row_steps, run_step
 from mmlake.tables import Slot
 from mmlake.upkeep import failed_rows, request_retries
+from mmlake.word_errors import word_errors
+from tests import make
 from tests.captions.chat_server import ChatServer, body, chat_server, replies, says
 from tests.cuts.counted_films import counted_film
 from tests.ports import free_port
@@ -171,6 +173,21 @@ def test_a_server_that_answers_nobody_ends_the_run_and_stamps_nothing(opened) ->
     with pytest.raises(RemoteUnavailable):
         run(lake)
     assert lake.tables.stamp(Slot("captions", "video", lake.registry.keys("video")[0])) is None
+
+
+def test_the_gain_of_a_correction_is_measured_against_gold(opened, tmp_path) -> None:
+    gold = make.land(tmp_path / "gold", {"fox.txt": b"The fox sits. It waits.", "other.txt": b"Nothing."})
+    with chat_server(replies(reply)) as server:
+        lake = opened(**asking(server))
+        run(lake)
+    found = {one.transcript: one for one in word_errors(lake, gold)}
+    assert {one.rates.num_words for one in found.values()} == {5}
+    assert {name: (one.rates.wer, one.rates.cer) for name, one in found.items()} == {
+        "transcript": (2 / 5, 5 / 21),  # focks and wates; ck and s for x, an i too few, an e too many
+        "transcript of those corrected": (2 / 5, 5 / 21),
+        "corrected": (0.0, 0.0),
+    }
+    assert {(one.source, one.written_by) for one in found.values()} == {("films", "source")}
 
 
 def test_a_glossary_needs_no_model(opened) -> None:
