@@ -54,7 +54,8 @@ class EndpointSettings:
     max_answer_bytes: int = 1_000_000
     # a thousand tokens take 5 kB
     max_unanswered: int = 8
-    # requests in a row that got no answer after all tries; then the server counts as down, and the run ends
+    # requests in a row that got no answer after all tries; then the server counts as down: the run ends where it never
+    # answered, else what is left is rows to retry
     json_mode: bool = True
     # whether the server is asked to write JSON alone; some servers do not know the field
     seed: int = 0
@@ -104,11 +105,13 @@ class Endpoint:
                 "another machine; use https, a tunnel to 127.0.0.1, or unset the variable"
             )
         self._retries = Retries(Policy(tries=settings.tries), budget=Budget(), sleep=sleep)
-        self._lock, self._num_unanswered = threading.Lock(), 0
+        self._lock, self._num_answered, self._num_unanswered, self._is_down = threading.Lock(), 0, 0, False
 
     def ask(self, parts: Sequence[str | Picture], *, instructions: str) -> str:
         """The text of the answer. Raises UnreadableItem where this question gets none that can be used, and
         RemoteUnavailable or SettingsError where no question would."""
+        if self._is_down:
+            raise UnreadableItem(UNANSWERED, "not asked: the server has not answered the questions before it")
         body = self._body(parts, instructions)
         try:
             content = self._retries.call(lambda: self._once(body), what=f"endpoint {self._url.netloc}")
@@ -116,10 +119,7 @@ class Endpoint:
             self._answered()
             raise error.public() from None
         except RemoteUnavailable as error:
-            with self._lock:
-                self._num_unanswered += 1
-                is_down = self._num_unanswered >= self._settings.max_unanswered
-            if is_down:
+            if self._is_gone():
                 raise
             cause = error.__cause__
             reason = cause.reason if isinstance(cause, Transient) else type(cause).__name__
@@ -131,7 +131,16 @@ class Endpoint:
 
     def _answered(self) -> None:
         with self._lock:
-            self._num_unanswered = 0
+            self._num_answered, self._num_unanswered = self._num_answered + 1, 0
+
+    def _is_gone(self) -> bool:
+        """Whether a question without an answer shows that the server answers nobody. One that did answer before counts
+        as down from now on: what it said is not lost, and what is left can be asked in another run."""
+        with self._lock:
+            self._num_unanswered += 1
+            is_over = self._num_unanswered >= self._settings.max_unanswered
+            self._is_down = is_over and self._num_answered > 0
+            return is_over and not self._num_answered
 
     def _body(self, parts: Sequence[str | Picture], instructions: str) -> bytes:
         body: dict[str, Any] = {

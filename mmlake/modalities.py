@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
+from mmlake.captions import captions
 from mmlake.cross_schemas import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
 from mmlake.preprocess import (
@@ -54,6 +56,8 @@ class Modality:
     diarizer: Callable[..., pa.Table] | None = None
     # preprocess: how long items are cut to `units`; None where every item is one
     splitter: Splitter | None = None
+    # captions: units to `captions`, what language models say of them; None where there is nothing to say
+    captioner: Callable[..., pa.Table] | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
@@ -100,6 +104,7 @@ MODALITIES: dict[str, Modality] = {
             aligner=alignments,
             diarizer=speakers,
             splitter=FILM_SPLITTER,
+            captioner=partial(captions, describes=True),
             measurements=VIDEO_MEASUREMENTS,
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
@@ -114,6 +119,7 @@ MODALITIES: dict[str, Modality] = {
             aligner=alignments,
             diarizer=speakers,
             splitter=RECORDING_SPLITTER,
+            captioner=partial(captions, describes=False),
             measurements=AUDIO_MEASUREMENTS,
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),

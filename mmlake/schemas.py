@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import cross_schemas, speaker_schema, track_schemas
+from mmlake import caption_schema, cross_schemas, speaker_schema, track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
@@ -21,6 +21,7 @@ from mmlake.table_schema import TableSchema, optional, required
 _STRINGS = pa.list_(pa.string())
 TRACKS, ALIGNMENTS, UNITS = track_schemas.TRACKS, track_schemas.ALIGNMENTS, track_schemas.UNITS
 SPEAKERS = speaker_schema.SPEAKERS
+CAPTIONS = caption_schema.CAPTIONS
 
 ITEMS = TableSchema(
     name="items",
@@ -277,6 +278,7 @@ TABLES: dict[str, TableSchema] = {
         ALIGNMENTS,
         SPEAKERS,
         UNITS,
+        CAPTIONS,
         MEASURES,
         VERDICTS,
         FINGERPRINTS,

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlake.captions import CaptionSettings
 from mmlake.compute import ComputeSettings
 from mmlake.cuts import CutSettings
 from mmlake.dedup import DecontaminateSettings, DedupSettings
 from mmlake.embed import EmbedSettings
+from mmlake.endpoint import EndpointSettings
 from mmlake.engine import EngineSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
@@ -45,6 +47,8 @@ class Settings:
     align: AlignSettings = field(default_factory=AlignSettings)
     speakers: SpeakerSettings = field(default_factory=SpeakerSettings)
     units: UnitSettings = field(default_factory=UnitSettings)
+    captions: CaptionSettings = field(default_factory=CaptionSettings)
+    endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     quality: QualitySettings = field(default_factory=QualitySettings)
     checks: CheckSettings = field(default_factory=CheckSettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)

@@ -15,7 +15,10 @@ ASSETS = [
         modality,
         update_catalog,
         stage="catalog",
-        rows=("items", "tracks", "units", "measures", "verdicts", "embeddings"),
+        rows=(
+            *("items", "tracks", "units", "measures", "verdicts", "embeddings"),
+            *(("captions",) if row.captioner is not None else ()),
+        ),
         corpus=tuple(
             step.name
             for step in corpus_steps(row)
@@ -25,7 +28,7 @@ ASSETS = [
         " source fields, duplicates and vectors; searchable by text, vector and SQL. Rows that did not change are not"
         " written.",
         kinds=("lance",),
-        code_version="5",
+        code_version="6",
         columns=dg.TableSchema(columns=page.columns_of(CATALOG_SCHEMA, key=("digest",))),
         pool="catalog",  # one writer: a second run waits in the queue instead of meeting the lock
     )

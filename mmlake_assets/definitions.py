@@ -11,6 +11,7 @@ import dagster as dg
 
 from mmlake.landing import addresses_in
 from mmlake_assets import (
+    captions,
     catalog,
     checks,
     costs,
@@ -35,6 +36,7 @@ STAGES = (
     sources,
     store,
     preprocess,
+    captions,
     quality,
     dedup,
     embed,

@@ -63,6 +63,8 @@ CATALOG_SCHEMA = pa.schema(
         pa.field("contaminated", pa.bool_()),
         pa.field("eval_sets", _STRINGS),
         pa.field("carried_by", _STRINGS),
+        pa.field("caption", pa.string()),
+        pa.field("event_tags", _STRINGS),
     ]
 )
 
@@ -88,6 +90,7 @@ def rows(
     measures: pa.Table | None = None,
     contamination: pa.Table | None = None,
     cross_pairs: pa.Table | None = None,
+    captions: pa.Table | None = None,
     measure_columns: Iterable[str] = (),
     source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
@@ -98,8 +101,8 @@ def rows(
     tracks: those of units (`preprocess.unit_tracks`); a span has what its item has of sources and fields.
     measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
     several partitions measured has the smallest number.
-    contamination: digest and eval_set; None: nothing is contaminated. cross_pairs: digest, component, carrier and
-    relation; None: nothing is carried.
+    contamination: digest, eval_set. cross_pairs: digest, component, carrier, relation. captions: digest, caption,
+    event_tags of described clips. None: there are none.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
@@ -123,7 +126,7 @@ def rows(
     columns |= _judged(item, track, verdict, digests)
     columns |= _clustered(cluster, digests, columns["status"])
     columns |= _pictures(track, digests, modality) | _contaminated(contamination, digests)
-    columns["carried_by"] = _carried_by(cross_pairs, digests)
+    columns |= {"carried_by": _carried_by(cross_pairs, digests)} | _described(captions, digests)
     table = pa.table(
         {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
         schema=CATALOG_SCHEMA,
@@ -311,6 +314,14 @@ def _carried_by(cross_pairs: pa.Table | None, digests: pa.Array) -> pa.Array:
         if row["relation"] in ALIKE:
             found.setdefault(row["digest"], []).append(f"{row['component']}:{row['carrier']}")
     return pa.array([sorted(found.get(digest, ())) for digest in digests.to_pylist()], _STRINGS)
+
+
+def _described(captions: pa.Table | None, digests: pa.Array) -> dict[str, pa.Array]:
+    """What a model says of the clip, and its event tags."""
+    if captions is None:
+        return {"caption": pa.nulls(len(digests), pa.string()), "event_tags": pa.nulls(len(digests), _STRINGS)}
+    said = _one_per_digest(captions.select(["digest", "caption", "event_tags"]))
+    return {name: _aligned(said, digests, name) for name in ("caption", "event_tags")}
 
 
 def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) -> dict[str, pa.Array]:

@@ -6,7 +6,19 @@ Each command gathers plain data first and then prints it, as a table for people 
 
 from __future__ import annotations
 
-from mmlake.cli import bench, bench_av, environments, inspect, maintain, recipes, rows, upkeep, versions
+from mmlake.cli import bench, bench_av, environments, inspect, maintain, recipes, rows, upkeep, versions, word_errors
 from mmlake.cli.app import app
 
-__all__ = ["app", "bench", "bench_av", "environments", "inspect", "maintain", "recipes", "rows", "upkeep", "versions"]
+__all__ = [
+    "app",
+    "bench",
+    "bench_av",
+    "environments",
+    "inspect",
+    "maintain",
+    "recipes",
+    "rows",
+    "upkeep",
+    "versions",
+    "word_errors",
+]

@@ -22,6 +22,7 @@ _ORDER = (
     "alignments",
     "speakers",
     "units",
+    "captions",
     "measures",
     "verdicts",
     "fingerprints",

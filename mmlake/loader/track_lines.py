@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +48,12 @@ class TrackLine:
     shots: list[dict[str, Any]]  # start_s, end_s, transition; empty in recordings
     turns: list[dict[str, Any]]  # speaker, start_s, end_s, confidence; empty where no diarizer ran
     text: str  # with anchors, as in the file
+    caption: str | None = None  # what a model says of the clip
+    event_tags: list[str] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)  # text, start_s, end_s
+    corrected: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # the lines of the transcript as a model corrected them
 
 
 def write_tracks(index: str | Path, path: str | Path, *, advance: Advance = silent) -> int:
@@ -133,8 +139,30 @@ def _line(key: str, shard: str, endings: Sequence[str], facts: Mapping[str, Any]
             "frames_media": member("keyframes.mjpeg"),
             "shots": facts.get("shots", []),
             **({"speakers": facts["turns"]} if facts.get("turns") else {}),
+            **({"events": _anchored_events(facts["events"])} if facts.get("events") else {}),
+            **({"corrected": _anchored_lines(facts["corrections"])} if facts.get("corrections") else {}),
         },
+        **{name: facts[name] for name in ("caption", "event_tags") if facts.get(name)},
     }
+
+
+def _anchored_events(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"start_s": event["start_s"], "end_s": event["end_s"], "text": anchored([event], "text")} for event in events
+    ]
+
+
+def _anchored_lines(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The lines of a corrected transcript as they are now; those without times have no anchors."""
+    final = [{**line, "text": line["corrected"] or line["text"]} for line in lines]
+    return [
+        {
+            "start_s": line["start_s"],
+            "end_s": line["end_s"],
+            "text": line["text"] if line["start_s"] is None else anchored([line], "text"),
+        }
+        for line in final
+    ]
 
 
 def _parsed(line: Mapping[str, Any]) -> TrackLine | None:
@@ -161,7 +189,18 @@ def _parsed(line: Mapping[str, Any]) -> TrackLine | None:
         shots=tracks.get("shots", []),  # lines of earlier releases have none
         turns=tracks.get("speakers", []),
         text=line["text"],
+        caption=line.get("caption"),
+        event_tags=line.get("event_tags", []),
+        events=[part for event in tracks.get("events", []) for part in parse_anchored(event["text"], "text")],
+        corrected=[_corrected(one) for one in tracks.get("corrected", [])],
     )
+
+
+def _corrected(line: Mapping[str, Any]) -> dict[str, Any]:
+    if line["start_s"] is None:
+        return {"text": line["text"], "start_s": None, "end_s": None}
+    (part,) = parse_anchored(line["text"], "text")
+    return part
 
 
 def _seconds(value: float) -> str:

@@ -26,7 +26,7 @@ Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[st
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
 _MAX_CROSSED = 8  # duplicates across modalities that are said in words
-_RESULTS = ("alignments", "speakers", "measures", "fingerprints", "embeddings")
+_RESULTS = ("alignments", "speakers", "captions", "measures", "fingerprints", "embeddings")
 
 
 def why(
@@ -262,6 +262,8 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
         case "units":
             kinds = Counter(each["gap"] or each["kind"] for each in rows)
             return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        case "captions":
+            return ", ".join(f"{each['kind']} by {each['producer']}, {each['status']}" for each in rows)
         case "measures":
             return f"{len(rows)} measures"
         case "verdicts":

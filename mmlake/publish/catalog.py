@@ -22,11 +22,12 @@ from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "5"
+CODE_VERSION = "6"
 NAME = "catalog"
 FORMER = Slot(NAME, "all")  # the one stamp of earlier releases, over all modalities
 _ROW_TABLES = ("items", "verdicts", "embeddings")
 _CORPUS_TABLES = ("duplicate_clusters", "contamination", "cross_pairs")
+_OF_SOME = ("captions",)  # row tables that some modalities have
 _FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +43,9 @@ def catalog_inputs(lake: Lake, modality: str) -> dict[str, str]:
         f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
         for table in (*_ROW_TABLES, "tracks", "units", "measures")
     }
+    for table in _OF_SOME:
+        if stamps := lake.tables.stamps(table, modality):
+            inputs[f"{modality}/{table}"] = joint_version(stamps)
     for table in _CORPUS_TABLES:
         stamp = lake.tables.stamp(Slot(table, modality))
         inputs[f"{modality}/{table}"] = stamp.data_version if stamp else ""
@@ -188,6 +192,7 @@ def _rows(lake: Lake, modality: str, struct: pa.StructType | None, only: Collect
         measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
         contamination=lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"]),
         cross_pairs=_cross_pairs(lake, modality),
+        captions=_descriptions(lake, modality),
         measure_columns=measure_columns(lake.parts.modality(modality)),
         source_fields=struct,
     )
@@ -199,6 +204,14 @@ def _cross_pairs(lake: Lake, modality: str) -> pa.Table | None:
     if lake.tables.stamp(slot) is None:  # nothing carries films
         return None
     return lake.tables.read(slot, columns=["digest", "component", "carrier", "relation"])
+
+
+def _descriptions(lake: Lake, modality: str) -> pa.Table | None:
+    """What models say of the modality's clips, as far as it can be used."""
+    if not lake.tables.stamps("captions", modality):
+        return None
+    said = lake.tables.concat("captions", modality, columns=["digest", "status", "caption", "event_tags"])
+    return said.filter(pc.and_(pc.is_valid(said["caption"]), pc.not_equal(said["status"], "unreadable")))
 
 
 def _held(lake: Lake, modality: str) -> set[str]:

@@ -27,11 +27,12 @@ STAGES = {
     "alignments": "preprocess",
     "speakers": "preprocess",
     "units": "preprocess",
+    "captions": "captions",
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",
 }
-_LAST = ("alignments", "speakers", "fingerprints", "embeddings")  # nothing follows from their failures
+_LAST = ("alignments", "speakers", "captions", "fingerprints", "embeddings")  # nothing follows from their failures
 
 
 def dead_letters_slot(modality: str) -> Slot:

@@ -10,9 +10,11 @@ from mmlake.dedup import recall_of
 from mmlake.lake import Lake
 from mmlake.tables import Slot
 
-_SECTIONS = ("sources", "preprocess", "align", "speakers", "units", "quality", "dedup", "decontaminate", "embed")
+_SECTIONS = (
+    "sources", "preprocess", "align", "speakers", "units", "captions", "quality", "dedup", "decontaminate", "embed",
+)  # fmt: skip
 _TABLES = (
-    "tracks", "alignments", "speakers", "units", "measures", "verdicts", "fingerprints", "embeddings",
+    "tracks", "alignments", "speakers", "units", "captions", "measures", "verdicts", "fingerprints", "embeddings",
     "near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination",
     "component_fingerprints", "cross_pairs",
 )  # fmt: skip

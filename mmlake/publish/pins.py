@@ -23,18 +23,19 @@ import pyarrow.compute as pc
 from mmlake.errors import BlobCorrupt, BlobMissing, MmlakeError
 from mmlake.lake import Lake
 from mmlake.publish.results import read_result
-from mmlake.publish.unit_facts import UNIT_COLUMNS, facts_of_shard
+from mmlake.publish.unit_facts import CAPTION_COLUMNS, UNIT_COLUMNS, captions_of_shard, facts_of_shard, with_captions
 from mmlake.quality.transcript import WRONG_TRANSCRIPT
 from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json, digest_of
 from mmlake.shards import LATER_FIELDS
 from mmlake.store import write_atomically
 from mmlake.versions.values import digest_of_values
 
-TEXTS, UNITS, APART = "texts", "facts", "apart"
+TEXTS, UNITS, SAID, APART = "texts", "facts", "captions", "apart"
 _SCHEMA = "mmlake.pins/1"
 _COLUMNS = {
     TEXTS: pa.schema([("digest", pa.string()), ("text", pa.string())]),
     UNITS: UNIT_COLUMNS,
+    SAID: CAPTION_COLUMNS,
     APART: pa.schema([("sample", pa.string())]),
 }
 _TIERS = ("near", "semantic")
@@ -44,7 +45,7 @@ _TIERS = ("near", "semantic")
 class Pack:
     """One table that a version is pinned to."""
 
-    kind: str  # TEXTS and UNITS by digest, or APART
+    kind: str  # TEXTS, UNITS and SAID by digest, or APART
     shard: str  # key of the source shard; empty for APART
     digest: str  # of the values
     num_rows: int
@@ -61,6 +62,18 @@ class Pins:
         for pack in self.packs:
             if pack.kind == kind:
                 yield self.read(pack)
+
+    def facts(self) -> Iterator[pa.Table]:
+        """The packs of facts, each with what models say of its units, one in memory at a time. Raises BlobMissing,
+        BlobCorrupt."""
+        said: dict[str, list[Pack]] = {}
+        for pack in self.packs:
+            if pack.kind == SAID:
+                said.setdefault(pack.shard, []).append(pack)
+        for pack in self.packs:
+            if pack.kind == UNITS:
+                of_shard = [self.read(one) for one in said.get(pack.shard, ())]
+                yield with_captions(self.read(pack), pa.concat_tables(of_shard) if of_shard else None)
 
     def read(self, pack: Pack) -> pa.Table:
         """The rows, checked against the pack's digest. Raises BlobMissing, BlobCorrupt."""
@@ -216,6 +229,8 @@ def _current(lake: Lake, version: str, samples: pa.Table) -> Iterator[tuple[str,
             facts = facts_of_shard(lake, modality, shard)
             if pc.any(pc.is_in(facts["digest"], value_set=held), min_count=0).as_py():
                 yield UNITS, shard, _distinct(facts, UNITS)
+                if (said := captions_of_shard(lake, modality, shard)).num_rows:
+                    yield SAID, shard, _distinct(said, SAID)
     names = sorted(_apart(lake, samples, lake.versions.excluded(version)))
     yield APART, "", pa.table({"sample": names}, schema=_COLUMNS[APART])
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import preprocess
+from mmlake.caption_schema import CORRECTION
 from mmlake.lake import Lake
-from mmlake.schemas import ALIGNMENTS, SPEAKERS, TRACKS
+from mmlake.schemas import ALIGNMENTS, CAPTIONS, SPEAKERS, TRACKS
 from mmlake.shards import LATER_FIELDS, Held, UnitFacts
 from mmlake.tables import Slot
 
@@ -32,6 +33,17 @@ UNIT_COLUMNS = pa.schema(
         SPEAKERS.arrow.field("turns").with_nullable(True),
     ]
 )
+# what models say of units, in packs of their own: versions of earlier releases have none
+CAPTION_COLUMNS = pa.schema(
+    [
+        pa.field("digest", pa.string()),
+        *(CAPTIONS.arrow.field(name).with_nullable(True) for name in ("caption", "event_tags", "events")),
+        pa.field("captioned_by", pa.string()),
+        pa.field("corrections", CAPTIONS.arrow.field("lines").type),
+        pa.field("corrected_by", pa.string()),
+    ]
+)
+_COLUMNS = pa.schema([*UNIT_COLUMNS, *(field for field in CAPTION_COLUMNS if field.name != "digest")])
 _EMPTY = UnitFacts()
 
 
@@ -62,6 +74,7 @@ class VersionTracks:
         at = int(np.searchsorted(self._numbers, row, "right")) - 1
         found: dict[str, Any] = self._batches[at].slice(row - int(self._numbers[at]), 1).to_pylist()[0]
         del found["digest"]
+        found |= {name: found[name] or () for name in ("event_tags", "events", "corrections")}
         found["keyframes"] = [{"time_s": one["time_s"], "digest": one["digest"]} for one in found["keyframes"]]
         return UnitFacts(
             **{name: value for name, value in found.items() if value is not None or name not in LATER_FIELDS}
@@ -80,14 +93,14 @@ def _joined(flags: list[Any]) -> np.ndarray:
 @contextmanager
 def version_tracks(tables: Iterable[pa.Table], held: pa.Array) -> Iterator[VersionTracks]:
     """The facts of those units that are held, until the context ends. A unit that is in no table has none. tables: of
-    UNIT_COLUMNS."""
+    UNIT_COLUMNS, with or without what models say of the units."""
     with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
         path, is_empty = Path(folder) / "units.arrow", True
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, UNIT_COLUMNS) as writer:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _COLUMNS) as writer:
             for table in tables:
                 wanted = table.filter(pc.is_in(table["digest"], value_set=held))
                 if wanted.num_rows:
-                    writer.write_table(wanted.combine_chunks())
+                    writer.write_table(with_captions(wanted).combine_chunks())
                     is_empty = False
         if is_empty:
             yield VersionTracks(None)
@@ -115,6 +128,36 @@ def facts_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
         row["words"] = words_within(words, start_s, end_s)
         row["turns"] = turns_within(spoken.get(parent, []), start_s, end_s)
     return pa.Table.from_pylist(facts, UNIT_COLUMNS)
+
+
+def with_captions(facts: pa.Table, said: pa.Table | None = None) -> pa.Table:
+    """The facts with what models say of each unit. said: CAPTION_COLUMNS; None where nothing is said."""
+    if said is None:
+        said = CAPTION_COLUMNS.empty_table()
+    at = pc.index_in(facts["digest"], value_set=said["digest"].combine_chunks())
+    for field in CAPTION_COLUMNS:
+        if field.name not in facts.column_names:
+            facts = facts.append_column(field, said[field.name].combine_chunks().take(at))
+    return facts.select(_COLUMNS.names).cast(_COLUMNS)
+
+
+def captions_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
+    """What models say of the units of a source shard (CAPTION_COLUMNS), sorted by digest; without rows where nobody
+    was asked, or nothing could be used."""
+    slot = Slot(CAPTIONS.name, modality, shard)
+    if lake.tables.stamp(slot) is None:
+        return CAPTION_COLUMNS.empty_table()
+    found: dict[str, dict[str, Any]] = {}
+    for row in lake.tables.read(slot).to_pylist():
+        if row["status"] == "unreadable":
+            continue
+        unit = found.setdefault(row["digest"], {"digest": row["digest"]})
+        by = f"{row['producer']}:{row['model']}@{row['revision']}"
+        if row["kind"] == CORRECTION:
+            unit |= {"corrections": row["lines"], "corrected_by": by}
+        else:
+            unit |= {name: row[name] for name in ("caption", "event_tags", "events")} | {"captioned_by": by}
+    return pa.Table.from_pylist([found[digest] for digest in sorted(found)], CAPTION_COLUMNS)
 
 
 def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tuple[list[dict[str, Any]], float | None]]:

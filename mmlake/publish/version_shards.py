@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from mmlake import shards
 from mmlake.lake import Lake
 from mmlake.progress import Advance
-from mmlake.publish.pins import APART, UNITS, pin, pinned_texts
+from mmlake.publish.pins import APART, pin, pinned_texts
 from mmlake.publish.unit_facts import version_tracks
 from mmlake.records import INTERLEAVED
 from mmlake.workers import usable_cores
@@ -19,7 +19,7 @@ def write_version_shards(lake: Lake, version: str, *, advance: Advance) -> shard
     id_, samples = lake.versions.resolve(version), lake.versions.samples(version)
     held = pc.unique(pc.struct_field(pc.list_flatten(samples["parts"]), "digest"))
     pins = pin(lake, id_, samples)
-    with version_tracks(pins.tables(UNITS), held) as tracks:
+    with version_tracks(pins.facts(), held) as tracks:
         return shards.write_shards(
             samples,
             store=lake.store,

@@ -13,10 +13,10 @@ import pyarrow as pa
 from mmlake.cuts import CutCache
 from mmlake.records import canonical_json, digest_of
 from mmlake.shards.samples import TRACKED, SampleRows, part_column
-from mmlake.shards.unit_facts import LATER_FIELDS, Tracks, UnitFacts
+from mmlake.shards.unit_facts import LATER_FIELDS, OF_MODELS, Tracks, UnitFacts
 
 Texts = Callable[[str], str | None]  # digest of a text item -> its normalized text, or None for "take the blob"
-_FIELDS = tuple(field.name for field in dataclasses.fields(UnitFacts))
+_FIELDS = tuple(field.name for field in dataclasses.fields(UnitFacts) if field.name not in OF_MODELS)
 
 
 class Contents:
@@ -68,4 +68,5 @@ def _digest_of_facts(facts: UnitFacts) -> bytes:
     for name in ("keyframes", "words", "cues", *LATER_FIELDS):
         said[name] = [dict(one) for one in said[name]]
     said = {name: value for name, value in said.items() if value or name not in LATER_FIELDS}
+    said |= facts.of_models()
     return bytes.fromhex(digest_of(canonical_json(said).encode("utf-8", "replace")))

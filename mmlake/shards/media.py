@@ -95,6 +95,7 @@ class Media:
             "cues": [dict(cue) for cue in facts.cues],
             "keyframes": keyframes,
             **{name: [dict(one) for one in found] for name in LATER_FIELDS if (found := getattr(facts, name))},
+            **facts.of_models(),
         }
 
     def prepare(self, parts: Iterable[Part]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 # facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
 # that the shards of such a version stay what they were
 LATER_FIELDS = ("shots", "turns")
+OF_MODELS = ("caption", "event_tags", "events", "captioned_by", "corrections", "corrected_by")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,19 @@ class UnitFacts:
     turns: Sequence[Mapping[str, Any]] = field(default_factory=list)  # speaker, start_s, end_s, confidence
     transcript_match: float | None = None  # confidence that the item's sound says its transcript, 0..1
     shots: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of films: start_s, end_s, transition
+    caption: str | None = None  # what a model says of a clip
+    event_tags: Sequence[str] = ()
+    events: Sequence[Mapping[str, Any]] = ()  # start_s, end_s, text
+    captioned_by: str | None = None  # producer:model@revision
+    corrections: Sequence[Mapping[str, Any]] = ()  # lines of the transcript: start_s, end_s, text, corrected
+    corrected_by: str | None = None  # producer:model@revision
+
+    def of_models(self) -> dict[str, Any]:
+        """What models say of the unit, as far as they say something: units that no model was asked about have the
+        bytes and digests that they always had."""
+        found = {name: getattr(self, name) for name in OF_MODELS}
+        found |= {name: [dict(one) for one in found[name]] for name in ("events", "corrections")}
+        return {name: list(value) if name == "event_tags" else value for name, value in found.items() if value}
 
     @property
     def said(self) -> str:

@@ -11,6 +11,7 @@ from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
+from mmlake.steps.captions import CAPTIONS_STEP
 from mmlake.steps.cross import COMPONENTS_STEP
 from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items, reading, retry_items
 from mmlake.steps.preprocess import (
@@ -327,6 +328,7 @@ ROW_STEPS: dict[str, Step] = {
             "is a row with its code.",
         ),
         COMPONENTS_STEP,
+        CAPTIONS_STEP,
     )
 }
 

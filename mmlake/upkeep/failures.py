@@ -11,7 +11,9 @@ from mmlake.publish import dead_letters_are_current, read_dead_letters, table_of
 from mmlake.tables import Slot
 
 # whose rows can be tried again
-_TABLES = ("items", "tracks", "alignments", "speakers", "units", "measures", "fingerprints", "embeddings")
+_TABLES = (
+    "items", "tracks", "alignments", "speakers", "units", "captions", "measures", "fingerprints", "embeddings",
+)  # fmt: skip
 
 
 def failed_rows(

@@ -158,6 +158,20 @@ def test_a_server_that_answers_nobody_ends_the_run() -> None:
         endpoint.ask(["what?"], instructions="")
 
 
+def test_a_server_that_stops_answering_costs_no_answer_that_it_gave() -> None:
+    with chat_server(says("fine"), body(b"", status=503)) as server:
+        settings = EndpointSettings(base_url=server.base_url, model="m", tries=1, max_unanswered=2)
+        endpoint, reasons = Endpoint(settings, environment={}, sleep=lambda seconds: None), []
+        assert endpoint.ask(["what?"], instructions="") == "fine"
+        for _ in range(4):
+            with pytest.raises(UnreadableItem) as caught:
+                endpoint.ask(["what?"], instructions="")
+            reasons.append((caught.value.code, caught.value.reason.split(":")[0]))
+    asked = (3801, "no answer in 1 tries, the last failed by HTTP 503")
+    assert reasons == [asked, asked, (3801, "not asked"), (3801, "not asked")]
+    assert len(server.requests) == 3
+
+
 @pytest.mark.parametrize(
     "base_url",
     [

@@ -83,7 +83,7 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    of_some = 3 * 2 + 3  # alignments, speakers and components of films and recordings, cross pairs of all but films
+    of_some = 4 * 2 + 3  # alignments, speakers, components, captions of films and recordings; cross pairs but of films
     assert len(data["assetNodes"]) == 4 * 14 + of_some + 1 + 9
 
 

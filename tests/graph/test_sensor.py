@@ -23,7 +23,7 @@ from tests import make
 
 OLD_S = 3600
 
-OF_SOUND = ("alignments", "speakers", "component_fingerprints")  # steps that texts and pictures have not
+OF_SOUND = ("alignments", "speakers", "component_fingerprints", "captions")  # steps that texts and pictures have not
 
 
 class Zone:

@@ -25,7 +25,7 @@ from tests import make
 RIGHT = "Fresh apples and warm bread stood on the long table"
 WRONG = "Nobody remembered where the green bicycle had been left"
 STEPS = ["items", "blobs", "tracks", "units", "measures", "verdicts", "fingerprints", "embeddings"]
-SOUND_STEPS = [*STEPS[:3], "alignments", "speakers", *STEPS[3:], "component_fingerprints"]
+SOUND_STEPS = [*STEPS[:3], "alignments", "speakers", *STEPS[3:], "component_fingerprints", "captions"]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,69 @@
+"""Error rates count words that are said, over all texts together."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmlake.captions.error_rates import error_rates, spoken
+from mmlake.errors import SettingsError
+from mmlake.word_errors import read_gold
+from tests import make
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("Hello, World!", "hello world"),
+        ("don\u2019t - 'quote' well-known", "don't quote well-known"),
+        ("  a\n\tb_c ", "a b c"),
+        ("STRASSE straße", "strasse strasse"),
+        ("¿Qué? … ", "qué"),
+        ("ＡＢ", "ab"),
+    ],
+)
+def test_what_is_compared_is_what_is_said(text: str, said: str) -> None:
+    assert spoken(text) == said
+
+
+def test_the_rates_are_those_of_all_texts_together() -> None:
+    """Two of four words and none of one: 2 of 5, not the mean of 0.5 and 0."""
+    found = error_rates(["the cat sat down", "yes"], ["The cat set", "yes."])
+    assert (found.num_texts, found.num_words, found.substitutions, found.deletions, found.insertions) == (2, 5, 1, 1, 0)
+    assert found.wer == pytest.approx(2 / 5)
+    assert found.cer == pytest.approx((1 + 5) / (16 + 3))  # an e for an a, and " down"
+
+
+def test_words_where_nothing_was_said_are_insertions() -> None:
+    found = error_rates(["one two", "..."], ["one two", "thank you"])
+    assert (found.insertions, found.wer) == (2, 1.0)
+    assert error_rates(["", "!"], ["a b", ""]).wer is None
+    assert error_rates(["", "!"], ["a b", ""]).insertions == 2
+
+
+def test_a_missing_transcript_is_all_deletions() -> None:
+    assert error_rates(["one two"], [""]).wer == 1.0
+
+
+def test_gold_is_read_from_texts_subtitles_and_lists_of_utterances(tmp_path) -> None:
+    files = {
+        "a.txt": b"one two\n",
+        "deep/b.srt": b"1\n00:00:01,000 --> 00:00:02,000\nthree\n\n2\n00:00:03,000 --> 00:00:04,000\nfour\n",
+        "84-121123.trans.txt": b"84-121123-0000 GO ON\n84-121123-0001 YES\n",
+        "c.flac": b"",
+    }
+    assert read_gold(make.land(tmp_path, files)) == {
+        "a": "one two",
+        "b": "three four",
+        "84-121123-0000": "GO ON",
+        "84-121123-0001": "YES",
+    }
+
+
+def test_two_gold_texts_of_one_name_are_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match="two gold texts for 'a'"):
+        read_gold(make.land(tmp_path, {"x/a.txt": b"1", "y/a.txt": b"2"}))
+
+
+def test_a_folder_without_gold_is_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match="no gold texts"):
+        read_gold(tmp_path)
