@@ -14,6 +14,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.parts import Parts
 from mmlake.publish import (
+    check_clock,
     losses_of,
     recheck_catalog,
     recheck_dead_letters,
@@ -103,6 +104,25 @@ def dropped(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.As
 
 
 @dg.asset_check(
+    asset="training_shards",
+    name="clock",
+    description="Sound and frames of some clips and segments are those of their items at the times that they claim.",
+)
+def shard_clock(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+    """An error that names the step which shifted a cut, and how that grows from cut to cut."""
+    opened, execution = lake.open(), context.op_execution_context
+    names = [execution.partition_key] if execution.has_partition_key else version_names(opened)
+    try:
+        found = [check_clock(opened, name) for name in names]
+    except MmlakeError as error:
+        return dg.AssetCheckResult(passed=False, description=str(error))
+    problems = [problem for one in found for problem in one.problems]
+    worst_s = max((one.worst_s or 0.0 for one in found), default=0.0)
+    metadata = {"cuts": sum(one.num_cuts for one in found), "largest_lag_s": worst_s}
+    return dg.AssetCheckResult(passed=not problems, description="; ".join(problems) or None, metadata=metadata)
+
+
+@dg.asset_check(
     asset="samples",
     name="contract",
     blocking=True,
@@ -176,6 +196,7 @@ def checks(parts: Parts, bounds: quality.CheckSettings) -> list[dg.AssetChecksDe
             )
         ),
         dropped,
+        shard_clock,
         version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
         version_contract(
             "training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."

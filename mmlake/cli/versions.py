@@ -270,15 +270,25 @@ def rollback(
 @app.command(rich_help_panel=PANEL)
 def verify(
     version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")],
+    clock: Annotated[
+        int,
+        typer.Option(
+            "--clock", min=0, help="Hold about so many clips and segments of the shards against their items too."
+        ),
+    ] = 0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
     """Hash a version's manifest, segments, blobs, pins and training shards again. Exit code 5 where something is wrong.
 
-    Example: `mmlake verify curated`
+    With --clock N, sound and frames of some clips are compared with the films that they were cut from: a lag is named
+    with the step that made it and how it grows from cut to cut.
+
+    Example: `mmlake verify curated`, `mmlake verify curated --clock 24`
     """
     from mmlake.loader import mixture_problems
     from mmlake.publish.pins import verify_pins
+    from mmlake.publish.shard_clock import check_clock
     from mmlake.shards import verify_shards
 
     opened = open_lake(lake)
@@ -291,6 +301,8 @@ def verify(
     problems += verify_pins(opened, id_)
     if (directory := opened.shards_dir / id_).is_dir():
         problems += verify_shards(directory) or mixture_problems(directory)
+        if clock and not problems:
+            problems += check_clock(opened, id_, limit=clock).problems
     emit(
         {"version": version, "id": id_, "problems": problems},
         as_json=as_json,

@@ -20,6 +20,7 @@ from mmlake.publish.requests import Request, ask_for, request_of, wanted
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
 from mmlake.publish.selected import selected_from
+from mmlake.publish.shard_clock import check_clock
 from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
 from mmlake.publish.version_names import branch_of, next_version, version_names
 
@@ -30,6 +31,7 @@ __all__ = [
     "ask_for",
     "branch_of",
     "catalog_is_current",
+    "check_clock",
     "dead_letters_are_current",
     "drop_damaged_catalog",
     "losses_of",
