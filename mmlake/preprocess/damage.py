@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.formats.matroska_checksums import EBML, bad_elements
 from mmlake.formats.ogg_pages import bad_pages
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ class Damages:
 
 
 def add_bad_pages(damages: Damages, path: Path, *, codec: str, rate_hz: int) -> int:
-    """The number of pages of an Ogg file that are not as they were written, each of them noted. codec, rate_hz: of its
-    sound; for other streams only the byte is known."""
+    """The number of pages of an Ogg file that are not as they were written, each of them noted, as are elements of a
+    Matroska file. codec, rate_hz: of its sound; for other streams only the byte is known."""
     num_pages = 0
     with path.open("rb") as file:
-        if file.read(4) != b"OggS":
+        if (magic := file.read(4)) == EBML:
+            for at_byte in bad_elements(file):
+                damages.add("the checksum of a Matroska element does not hold", at_byte=at_byte)
+        if magic != b"OggS":
             return num_pages
         granules_hz = _GRANULES_HZ.get(codec, rate_hz) if codec in _PLAIN_GRANULES else 0
         for page in bad_pages(file):

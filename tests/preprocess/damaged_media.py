@@ -31,6 +31,21 @@ def sound_file(samples: np.ndarray, kind: str, subtype: str | None = None) -> by
     return sink.getvalue()
 
 
+def coded(samples: np.ndarray, codec: str, container: str) -> bytes:
+    """The samples by one of FFmpeg's own encoders."""
+    sink = io.BytesIO()
+    with av.open(sink, "w", format=container) as file:
+        stream = file.add_stream(codec, rate=48_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(samples[None], format="s16", layout="mono")
+        frame.rate = RATE_HZ
+        fitting = av.AudioResampler(
+            format=stream.codec_context.format.name, layout="mono", rate=48_000, frame_size=stream.frame_size
+        )
+        for part in [*fitting.resample(frame), *fitting.resample(None), None]:
+            file.mux(stream.encode(part))
+    return sink.getvalue()
+
+
 def flipped(data: bytes, first_byte: int, seed: int = 1) -> Iterator[bytes]:
     """NUM_FLIPS copies, each with one bit flipped from that byte on."""
     rng = random.Random(seed)

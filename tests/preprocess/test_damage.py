@@ -12,11 +12,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import soundfile
-from damaged_media import NUM_FLIPS, RATE_HZ, film_of, flipped, noise, old_flac, sound_file, wma
+from damaged_media import NUM_FLIPS, RATE_HZ, coded, film_of, flipped, noise, old_flac, sound_file, wma
 from PIL import Image
 from preprocess_media import encoded, photo
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.matroska_checksums import bad_elements
 from mmlake.formats.sniff import kind_of
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
@@ -58,6 +59,25 @@ def test_every_flipped_bit_of_a_recording_is_found_and_has_a_place(tmp_path, kin
             assert 0 <= (place["at_s"] or 0.0) <= LENGTH_S
     assert counts["sound"] == 0
     assert counts["damaged"] >= NUM_FLIPS - most_lost
+
+
+@pytest.mark.parametrize("codec", ["ac3", "eac3"])
+def test_every_flipped_bit_of_a_dolby_frame_is_found(tmp_path, codec):
+    """A CRC-16 of each frame, which FFmpeg compares where it is asked to; of 80 flips none was noticed without."""
+    data = coded(noise(3.0), codec, codec)
+    assert found_in(tmp_path / "a", data) == ("sound", [])
+    assert "sound" not in {found_in(tmp_path / "a", changed)[0] for changed in flipped(data, 0)}
+
+
+def test_a_flipped_bit_of_a_matroska_element_with_a_checksum_is_found_at_its_byte(tmp_path):
+    """PCM carries no checksum of its own: what is found is found by the container's."""
+    data = coded(noise(3.0), "pcm_s16le", "matroska")
+    assert found_in(tmp_path / "a", data) == ("sound", [])
+    assert list(bad_elements(io.BytesIO(data))) == []
+    start = data.index(b"\xbf\x84") + 6  # behind the first checksum
+    states = Counter(found_in(tmp_path / "a", changed)[0] for changed in flipped(data, start))
+    print(states)
+    assert states["sound"] == 0
 
 
 @pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])
