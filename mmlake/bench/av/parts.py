@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from mmlake.bench.av.damage import DAMAGE
 from mmlake.bench.av.rows import Part
 
-_ROWS: tuple[Part, ...] = ()
+_ROWS: tuple[Part, ...] = (DAMAGE,)
 PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
