@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # H height, W width of a plane; S shifts; N positions of a profile
 _BLACK_LUMA, _BLACK_STD = 20.0, 10.0  # grey levels, full range, as the rule `black` has them
+_REPEATED_AMID = 0.15  # of the smaller of the changes before and after it: an encoder corrects what it repeats
 _REPEATED = 0.12  # grey levels between small planes; a camera's noise leaves .2 and more, a repeated frame 0 to .1
 _GAP = 1.6  # frame distances; those in clocks of hundredths differ by a quarter
 _SWING = 8.0  # grey levels that the mean must turn by: ITU-R BT.1702 counts flashes of a tenth of the range from there
@@ -45,6 +46,7 @@ class PictureFaults:
         self._profiles: list[np.ndarray] = []
         self._times: list[float] = []  # of the latest frames, for their distance
         self._means: list[float] = []  # of the latest three frames
+        self._changes: list[float] = []  # to the frame before each of them
         self._extreme, self._direction = 0.0, 0
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = np.inf, -np.inf, 0.0
@@ -68,6 +70,10 @@ class PictureFaults:
                 sums["num_repeated"] += 1
             else:
                 self._move(profiles, coarse)
+            self._changes = [*self._changes[-2:], change]
+            # of the frame before this one
+            first, middle, last = (0.0, 0.0, 0.0) if len(self._changes) < 3 else self._changes
+            sums["num_repeated"] += _REPEATED <= middle < _REPEATED_AMID * min(first, last)
             sums["num_missing"] += self._missing(time_s)
         self._luma, self._coarse, self._profiles = luma_HW, coarse, profiles
         self._times = [*self._times[-8:], time_s]

@@ -56,6 +56,15 @@ def test_repeated_frames_are_counted_and_moving_ones_are_not() -> None:
     assert traces(pictures)["num_repeated"] == 0
 
 
+def test_a_repeated_frame_that_an_encoder_corrected_counts_amid_motion() -> None:
+    pictures = [np.roll(scene(), 6 * number, axis=1) for number in range(8)]
+    corrected = [picture.copy() for picture in pictures]
+    for picture in corrected:
+        picture[::3] += 1  # a third of a level
+    frames = [frame for pair in zip(pictures, corrected, strict=True) for frame in pair]
+    assert traces(frames)["num_repeated"] == 8 - 2  # the first and the last have motion on one side only
+
+
 def test_frames_that_the_time_stamps_leave_out_are_counted() -> None:
     times_s = [number / RATE_HZ for number in range(12) if number not in (6, 7, 10)]
     assert traces([scene()] * len(times_s), times_s=times_s)["num_missing"] == 3

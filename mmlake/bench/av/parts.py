@@ -6,4 +6,8 @@ from mmlake.bench.av import clock, shots
 from mmlake.bench.av.rows import Part
 
 _ROWS: tuple[Part, ...] = (clock.PART, shots.PART)
+from mmlake.bench.av.damage import DAMAGE
+from mmlake.bench.av.rows import Part
+
+_ROWS: tuple[Part, ...] = (DAMAGE,)
 PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
