@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from mmlake.bench.av import clock, shots
+from mmlake.bench.av import clock, damage, shots
 from mmlake.bench.av.rows import Part
 
-_ROWS: tuple[Part, ...] = (clock.PART, shots.PART)
-from mmlake.bench.av.damage import DAMAGE
-from mmlake.bench.av.rows import Part
-
-_ROWS: tuple[Part, ...] = (DAMAGE,)
+_ROWS: tuple[Part, ...] = (shots.PART, damage.DAMAGE, clock.PART)
 PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
