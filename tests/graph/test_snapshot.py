@@ -75,7 +75,7 @@ def test_each_group_is_one_lane_whose_nodes_have_names_of_their_own() -> None:
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
-    assert len(tables) == 65
+    assert len(tables) == 67
     assert {
         key.to_user_string()
         for key in resolved.get_all_asset_keys()
