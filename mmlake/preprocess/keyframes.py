@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmlake.preprocess.keyframe_features import Features, keyframe_features
 from mmlake.preprocess.settings import PreprocessSettings
 
 _FIRST_SPACING_S = 0.5
+_MOVED_SPACING_S = 0.1  # of candidates that are kept for how far they have moved
 _MAX_CANDIDATES_PER_KEYFRAME = 8
 
 
@@ -41,6 +43,7 @@ class Candidates:
         self._first_s: float | None = None
         self._kept: list[_Candidate] = []
         self._before: np.ndarray | None = None
+        self._features: Features | None = keyframe_features(settings)
 
     def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes]) -> None:
         """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept."""
@@ -50,11 +53,22 @@ class Candidates:
         self._before = vector
         is_spike = jump > self._settings.cut_min_change
         is_due = not self._kept or time_s - self._kept[-1].time_s >= self._spacing_s
+        # so that no frame is farther than half of the displacement from the candidate before it
+        has_moved = (
+            bool(self._kept)
+            and self._features is None
+            and time_s - self._kept[-1].time_s >= _MOVED_SPACING_S
+            and _distance(vector, self._kept[-1].vector) > self._settings.keyframe_displacement / 2
+        )
         # a spike within two frames of the last one is motion or noise, unless the picture is another one
-        if is_due or (
-            is_spike
-            and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change
-            and self._may_spike(time_s)
+        if (
+            is_due
+            or has_moved
+            or (
+                is_spike
+                and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change
+                and self._may_spike(time_s)
+            )
         ):
             self._kept.append(_Candidate(time_s, vector, encode(), is_spike))
             self._thin()
@@ -64,6 +78,7 @@ class Candidates:
         twice as many as `keyframe_every_s` asks for, and those that are missing to one every so often."""
         # rank 0 first frames, 1 middles, 2 displaced ones, the farther the sooner
         ranked: list[tuple[int, float, int, _Candidate]] = []
+        distance, bound = self._measure()
         for number, (start_s, settled_s, end_s) in enumerate(shots):
             own = [candidate for candidate in self._kept if start_s <= candidate.time_s < end_s]
             own = [candidate for candidate in own if candidate.time_s >= settled_s] or own
@@ -77,9 +92,7 @@ class Candidates:
                 ranked.append((1, number, number, middle))
             chosen = own[0]
             for candidate in own[1:]:
-                if (
-                    moved := _distance(candidate.vector, chosen.vector)
-                ) > self._settings.keyframe_displacement and candidate is not middle:
+                if (moved := distance(candidate, chosen)) > bound and candidate is not middle:
                     ranked.append((2, -moved, number, candidate))
                     chosen = candidate
                 elif candidate is middle:
@@ -91,6 +104,17 @@ class Candidates:
             candidate.time_s: Keyframe(candidate.time_s, number, candidate.jpeg) for *_, number, candidate in picked
         }
         return self._filled(frames, shots)
+
+    def _measure(self) -> tuple[Callable[[_Candidate, _Candidate], float], float]:
+        """(distance of two candidates, above which one more is kept) by the feature that the settings choose."""
+        if self._features is None or not self._kept:
+            return lambda left, right: _distance(left.vector, right.vector), self._settings.keyframe_displacement
+        vectors = self._features([(candidate.jpeg, candidate.vector) for candidate in self._kept])
+        by_time = {candidate.time_s: vector for candidate, vector in zip(self._kept, vectors, strict=True)}
+        return (
+            lambda left, right: float(np.linalg.norm(by_time[left.time_s] - by_time[right.time_s])),
+            self._settings.keyframe_distance,
+        )
 
     def _filled(self, frames: dict[float, Keyframe], shots: list[tuple[float, float, float]]) -> list[Keyframe]:
         """The keyframes in order of time, with one more wherever none comes within `keyframe_every_s`."""

@@ -69,6 +69,13 @@ class PreprocessSettings:
     # longer side; what image encoders and the blur measure take
     keyframe_displacement: float = 24.0
     # grey levels; mean difference to the last kept frame of the shot that makes one more keyframe
+    keyframe_feature: str = "classical"
+    # row of KEYFRAME_FEATURES (mmlake/preprocess/keyframe_features.py) that displacement is measured by: classical, or
+    # dinov2 with weights from `keyframe_model`
+    keyframe_model: str = ""
+    # directory of the weights of `keyframe_feature`
+    keyframe_distance: float = 0.5
+    # displacement by a learned feature that makes one more keyframe; unit vectors are 0 to 2 apart
     keyframe_quality: int = 85
     # JPEG quality
     min_decoded_fraction: float = 0.9

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from preprocess_media import encoded
 
+from mmlake.errors import ModelMissing, SettingsError
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -62,3 +64,45 @@ def test_an_hour_of_fast_cutting_has_a_bounded_number_and_no_hole():
     keyframes, _ = chosen(3600.0, cuts_s=cuts_s, rate=2.0)
     assert len(keyframes) <= 2 * 360 + 360
     assert longest_hole_s(keyframes, 3600.0) <= 10
+
+
+@pytest.mark.parametrize("step", [0.5, 2.0, 5.0])
+def test_no_frame_is_farther_from_the_keyframe_before_it_than_one_and_a_half_displacements(step):
+    """Candidates are half a displacement apart or less, and one that is a whole one from the last kept is kept."""
+    candidates, frames = Candidates(PreprocessSettings()), []
+    for at in range(250):
+        level = 128 + 100 * np.sin(step * at / 100)
+        frames.append((at / 25, np.full(10, round(level), np.uint8)))
+        candidates.offer(*frames[-1], lambda: b"")
+    kept = [frame.time_s for frame in candidates.choose([(0.0, 0.0, 10.0)])]
+    levels = {time_s: int(vector[0]) for time_s, vector in frames}
+    bound = 1.5 * PreprocessSettings().keyframe_displacement + step * 3  # and what moves within a tenth of a second
+    assert max(abs(level - levels[max(one for one in kept if one <= at)]) for at, level in levels.items()) <= bound
+    assert 3 <= len(kept) <= 60
+
+
+def saved_dinov2(folder):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    torch.manual_seed(0)
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 32, "patch_size": 8}
+    transformers.Dinov2Model(transformers.Dinov2Config(**shape)).save_pretrained(folder)
+
+
+def test_dinov2_keeps_what_is_far_from_the_last_kept_and_nothing_between_equal_pictures(tmp_path):
+    saved_dinov2(tmp_path)
+    settings = PreprocessSettings(keyframe_feature="dinov2", keyframe_model=str(tmp_path), keyframe_distance=0.02)
+    candidates = Candidates(settings)
+    red, green = (encoded(np.full((48, 64, 3), colour, np.uint8)) for colour in ((220, 20, 20), (20, 220, 20)))
+    for at in range(16):
+        # the grey levels move from candidate to candidate; the pictures change once
+        candidates.offer(at / 2, np.full(10, 8 * at, np.uint8), lambda at=at: red if at < 10 else green)
+    kept = candidates.choose([(0.0, 0.0, 8.0)])
+    assert [(frame.time_s, frame.jpeg == red) for frame in kept] == [(0.0, True), (4.0, True), (5.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"), [({"keyframe_feature": "dinov2"}, ModelMissing), ({"keyframe_feature": "best"}, SettingsError)]
+)
+def test_a_feature_without_weights_or_of_no_row_is_refused(change, error):
+    with pytest.raises(error, match="keyframe"):
+        Candidates(PreprocessSettings(**change))
