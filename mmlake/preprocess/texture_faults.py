@@ -12,7 +12,7 @@ import numpy as np
 _NUM_BANDS, _BAND_PX = 8, 16
 _TRANSFORM_PX = 8
 _EDGE, _EDGE_RATIO = 1.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
-_SQUARES_PX, _FEWEST_EDGES = (6, 96), 5  # of a mosaic
+_SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
 _COMB_LEVELS = 6.0

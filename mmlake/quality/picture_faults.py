@@ -196,7 +196,7 @@ PICTURE_FAULT_RULES = (
         error_code=4314,
         severity="P1",
         measure="mosaic_fraction",
-        high=0.3,
+        high=0.4,
         what="The picture consists of squares of one colour each.",
         fix="Fetch a rendition that is not pixelated.",
     ),

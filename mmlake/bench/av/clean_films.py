@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,11 @@ from mmlake.sample.scenes import SCENES, paint
 # H height, W width, C=3 RGB
 _SIZES = ((320, 180), (480, 270), (640, 360), (400, 300), (270, 480))  # (width, height)
 _RATES = (24, 25, 30)
-_CODECS = (("libx264", {"crf": "20"}), ("libx264", {"crf": "28"}), ("mpeg4", {"qscale": "4"}))
+_CODECS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("libx264", {"crf": "20"}),
+    ("libx264", {"crf": "28"}),
+    ("mpeg4", {"qscale": "4"}),
+)
 Frames = Iterator[np.ndarray]
 
 
@@ -62,7 +67,7 @@ def _sport(shape: Shape, rng: np.random.Generator) -> Frames:
     import cv2
 
     field = np.full((shape.height * 2, shape.width * 5, 3), (60, 130, 55), np.float32)
-    field += 25 * noise(*field.shape[:2], rng, coarsest=60, octaves=4)[..., None]
+    field += 25 * noise(field.shape[0], field.shape[1], rng, coarsest=60, octaves=4)[..., None]
     field[:: max(20, shape.height // 5), :] += 60
     field[:, :: shape.width // 3] += 60
     picture = np.clip(field, 0, 255).astype(np.uint8)
@@ -270,7 +275,7 @@ def _tiles(shape: Shape, rng: np.random.Generator) -> Frames:
     cells = rng.integers(40, 230, (shape.height * 2 // side + 2, shape.width * 2 // side + 2, 3), dtype=np.uint8)
     wall = cells.repeat(side, axis=0).repeat(side, axis=1).astype(np.float32)
     wall[::side], wall[:, ::side] = 90, 90
-    wall += 10 * noise(*wall.shape[:2], rng, coarsest=20, octaves=4)[..., None]
+    wall += 10 * noise(wall.shape[0], wall.shape[1], rng, coarsest=20, octaves=4)[..., None]
     picture = np.clip(wall, 0, 255).astype(np.uint8)
     for number in range(shape.num_frames):
         yield _view(picture, shape, number * 0.7, number * 0.2)
@@ -300,9 +305,10 @@ def _write(frames: Frames, path: Path, *, rate: int, codec: str, options: dict[s
     import av
 
     with av.open(str(path), "w") as container:
-        stream = container.add_stream(codec, rate=rate)
+        stream: Any = container.add_stream(codec, rate=rate)
         stream.pix_fmt = "yuv420p"
-        stream.options = options | ({"preset": "veryfast"} if codec == "libx264" else {"flags": "+qscale"})
+        extra = {"preset": "veryfast"} if codec == "libx264" else {"flags": "+qscale"}
+        stream.options = options | extra
         stream.codec_context.thread_count = 1
         for number, picture in enumerate(frames):
             if not number:

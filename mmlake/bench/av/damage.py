@@ -174,12 +174,10 @@ def _damaged(bases: list[Path], judged: _Judge, run: Run) -> dict[str, _Tally]:
 def _of_clean(tallies: Mapping[str, _Tally]) -> Iterator[AvRow]:
     """What was taken from clean films, of all together and of each kind."""
     num = sum(tally.num for tally in tallies.values())
-    for measured, floor, count in (
-        ("quarantined", _FALSE, lambda tally: tally.num_quarantined),
-        ("flagged", "", lambda tally: tally.num_flagged),
-    ):
-        total = sum(count(tally) for tally in tallies.values())
-        yield AvRow(_NAME, "clean films", measured, total / num if num else None, floor, num)
+    num_quarantined = sum(tally.num_quarantined for tally in tallies.values())
+    num_flagged = sum(tally.num_flagged for tally in tallies.values())
+    yield AvRow(_NAME, "clean films", "quarantined", num_quarantined / num if num else None, _FALSE, num)
+    yield AvRow(_NAME, "clean films", "flagged", num_flagged / num if num else None, "", num)
     for kind, tally in tallies.items():
         for rule, count in sorted(tally.by_rule.items()):
             yield AvRow(_NAME, f"clean: {kind}", f"rule {rule}", count / tally.num, "", tally.num)

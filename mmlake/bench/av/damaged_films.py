@@ -210,5 +210,6 @@ DAMAGES: dict[str, Damage] = {
     "black": _black, "frozen": _frozen, "strobe": _strobe, "flicker": _flicker, "mosaic": _mosaic,
     "lost packets": _lost_packets, "recorded loss": _recorded_loss, "compression": _coarse, "blur": _blur,
     "shake": _shaken, "motion overload": _overload, "bars": _bars, "pixel aspect": _aspect,
-    "repeated frames": _repeated, "dropped frames": _dropped, "noise": _noise, "green": _green, "half frame": _half, "combing": _combed,
+    "repeated frames": _repeated, "dropped frames": _dropped, "noise": _noise, "green": _green,
+    "half frame": _half, "combing": _combed,
 }  # fmt: skip
