@@ -16,9 +16,7 @@ from mmlake.drawing import table
 def wer(
     gold: Annotated[
         Path,
-        typer.Argument(
-            exists=True, file_okay=False, help="Folder of gold texts: NAME.txt, .srt or .vtt, or *.trans.txt."
-        ),
+        typer.Argument(help="Folder of gold texts: NAME.txt, .srt or .vtt, or *.trans.txt."),
     ],
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
