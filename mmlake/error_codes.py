@@ -313,6 +313,15 @@ _ENTRIES = (
         is_transient=True,
     ),
     ErrorCode(
+        code=3204,
+        name="transcript_drift",
+        severity="P2",
+        what="The times of the transcript leave those of its speech by more than half a second; its words were laid on "
+        "the speech where 30 s windows show it to be.",
+        fix="Nothing needs to be done for the words of the alignments; correct the times of the cues at the source, or "
+        "recognize the recording in parts of ten minutes.",
+    ),
+    ErrorCode(
         code=3301,
         name="split_failed",
         severity="P0",

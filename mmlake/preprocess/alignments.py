@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.preprocess.align import IMPOSSIBLE, METHOD, MISMATCH, REVISION, Aligner, Alignment, Word
+from mmlake.preprocess.drift import MAX_DRIFT_S, drift_of
 from mmlake.preprocess.settings import AlignSettings
 from mmlake.preprocess.subtitles import Cue
 from mmlake.progress import Advance, silent
@@ -26,8 +27,8 @@ from mmlake.records import digest_of
 from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
-_COLUMNS = ("digest", "status", "audio_digest", "transcript", "transcript_source", "cues")
-_FAILED = 3203
+_COLUMNS = ("digest", "status", "audio_digest", "transcript", "transcript_source", "cues", "speech", "duration_s")
+_FAILED, _DRIFTS = 3203, 3204
 _RECOGNIZED = "asr:"  # begins the transcript_source of what a recognizer wrote
 
 
@@ -35,9 +36,10 @@ _RECOGNIZED = "asr:"  # begins the transcript_source of what a recognizer wrote
 class _Transcribed:
     """One transcript with its sound, ready for another process."""
 
-    cues: tuple[Cue, ...]
+    cues: tuple[Cue, ...]  # at the times of their speech, where they drift
     is_recognized: bool  # each cue is a word with the recognizer's own times
     flac: bytes
+    drift_s: float | None = None  # the largest that was taken back
 
 
 def alignments(
@@ -90,7 +92,13 @@ def _num_flawed(table: pa.Table) -> int:
 def _transcribed(track: dict[str, Any], *, store: Blobs) -> Iterator[_Transcribed]:
     """The transcript with its sound. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
     cues = tuple(Cue(**cue) for cue in track["cues"]) or (Cue(track["transcript"]),)
-    yield _Transcribed(cues, _is_recognized(track), store.read(track["audio_digest"]))
+    speech = [(span["start_s"], span["end_s"]) for span in track["speech"] or ()]
+    drift = drift_of(cues, speech, track["duration_s"] or 0.0)
+    flac = store.read(track["audio_digest"])
+    if drift is None:
+        yield _Transcribed(cues, _is_recognized(track), flac)
+    else:
+        yield _Transcribed(drift.corrected(cues), _is_recognized(track), flac, drift.worst_s)
 
 
 def _is_recognized(track: dict[str, Any]) -> bool:
@@ -98,14 +106,19 @@ def _is_recognized(track: dict[str, Any]) -> bool:
 
 
 def _aligned(item: _Transcribed, *, aligner: Aligner) -> Alignment:
-    """The alignment; words that a recognizer wrote keep its times and scores, unless the sound says something else."""
+    """The alignment; words that a recognizer wrote keep its times, less their drift, and
+    its scores, unless the sound says something else."""
     found = aligner.align(item.flac, item.cues)
-    if not item.is_recognized or found.code == MISMATCH:
+    if item.is_recognized and found.code != MISMATCH:
+        words: list[Word] = [
+            {"word": cue.text, "start_s": cue.start_s, "end_s": cue.end_s, "score": cue.score or 0.0}
+            for cue in item.cues
+        ]
+        found = Alignment(confidence=found.confidence, words=words)
+    if item.drift_s is None or found.code is not None:
         return found
-    words: list[Word] = [
-        {"word": cue.text, "start_s": cue.start_s, "end_s": cue.end_s, "score": cue.score or 0.0} for cue in item.cues
-    ]
-    return Alignment(confidence=found.confidence, words=words)
+    reason = f"drift_s={item.drift_s:+.2f} s not in [-{MAX_DRIFT_S:g}, {MAX_DRIFT_S:g}]; the words are realigned"
+    return replace(found, code=_DRIFTS, reason=reason)
 
 
 def _row(track: dict[str, Any], made: Alignment | Failure) -> dict[str, object]:

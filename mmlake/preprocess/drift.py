@@ -1,0 +1,109 @@
+"""Whether the times of a transcript drift away from its sound: a recognizer that skips silence is late by seconds after
+half an hour, and a step of a subtitle file by a second.
+
+Enters: cues with their times, and the spans in which somebody speaks. Leaves: how late the cues are, over time, and
+cues whose times follow the sound again. Windows of 30 s slide over the recording; in each the mask of the words is
+correlated with the mask of the speech. Nothing here decodes sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.preprocess.subtitles import Cue
+
+# W windows, L lags
+MAX_DRIFT_S = 0.5  # what may remain: subtitles appear a little before a word and vanish a little after it
+_STEP_S = 0.05  # of the masks
+_WINDOW_S, _HOP_S = 30.0, 10.0
+_MAX_LAG_S = 15.0  # to either side; recognizers drift by 8 to 12 s in an hour
+_MIN_CORRELATION = 0.55  # of the masks; unrelated ones reach .45 at their best lag
+_MIN_LEAD = 0.1  # over the best correlation elsewhere
+_LEAD_APART_S = 1.0
+_MIN_PAUSED = 0.08  # of a window: speech without pauses fits everywhere, and so does hardly any
+_NEAR_S = 0.3  # windows next to each other agree to this
+_MIN_WINDOWS = 3  # that agree, for drift to be stated
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drift:
+    """How late the cues are, where that can be measured."""
+
+    times_s: Times  # of the windows' middles, on the clock of the cues
+    late_s: Times  # by how much the cues come after their speech
+
+    @property
+    def worst_s(self) -> float:
+        """The largest drift, with its sign."""
+        return float(self.late_s[np.argmax(np.abs(self.late_s))])
+
+    def corrected(self, cues: Sequence[Cue]) -> tuple[Cue, ...]:
+        """The cues at the times of their speech; what lies between two windows is interpolated."""
+        return tuple(
+            cue
+            if cue.start_s is None or cue.end_s is None
+            else replace(cue, start_s=max(0.0, self._sound_s(cue.start_s)), end_s=max(0.0, self._sound_s(cue.end_s)))
+            for cue in cues
+        )
+
+    def _sound_s(self, time_s: float) -> float:
+        return time_s - float(np.interp(time_s, self.times_s, self.late_s))
+
+
+def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duration_s: float) -> Drift | None:
+    """The drift of the cues against where somebody speaks; None where it is nowhere above MAX_DRIFT_S in windows that
+    agree with their neighbours, or cannot be measured."""
+    timed = [(cue.start_s, cue.end_s) for cue in cues if cue.start_s is not None and cue.end_s is not None]
+    if not timed or not speech:
+        return None
+    length_s = max(duration_s, max(end_s for _, end_s in timed))
+    words, spoken = _mask(timed, length_s), _mask(speech, length_s)
+    window, hop = round(_WINDOW_S / _STEP_S), round(_HOP_S / _STEP_S)
+    starts = range(0, max(1, len(words) - window // 2), hop)
+    found = [(start, _lag(words, spoken, start, window)) for start in starts]
+    measured = [((start + window / 2) * _STEP_S, lag_s) for start, lag_s in found if lag_s is not None]
+    times_s, late_s = np.array([one for one, _ in measured]), np.array([one for _, one in measured])
+    agree = np.array([_agrees(times_s, late_s, at) for at in range(len(measured))], bool)
+    times_s, late_s = times_s[agree], late_s[agree]
+    if np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) < _MIN_WINDOWS:
+        return None
+    return Drift(times_s=times_s, late_s=late_s)
+
+
+def _mask(spans: Sequence[tuple[float, float]], length_s: float) -> NDArray[np.float32]:
+    mask = np.zeros(round(length_s / _STEP_S) + 1, np.float32)
+    for start_s, end_s in spans:
+        mask[max(0, round(start_s / _STEP_S)) : max(0, round(end_s / _STEP_S))] = 1.0
+    return mask
+
+
+def _lag(words: NDArray[np.float32], spoken: NDArray[np.float32], start: int, window: int) -> float | None:
+    """How much later the words of a window come than their speech; None where no lag stands out."""
+    own = words[start : start + window]
+    if not _MIN_PAUSED <= float(own.mean()) <= 1 - _MIN_PAUSED or len(own) < window // 2:
+        return None
+    reach = round(_MAX_LAG_S / _STEP_S)
+    around = np.pad(spoken, reach)[start : start + len(own) + 2 * reach]
+    views = np.lib.stride_tricks.sliding_window_view(around, len(own))
+    centred = own - own.mean()
+    total = np.concatenate([[0.0], np.cumsum(around, dtype=np.float64)])
+    mean_L = (total[len(own) :] - total[: len(views)]) / len(own)
+    deviation_L = np.sqrt(np.maximum(mean_L * (1 - mean_L), 0.0)) * float(own.std()) * len(own)  # of zeros and ones
+    alike_L = np.where(deviation_L > 1e-6, (views @ centred) / np.maximum(deviation_L, 1e-6), 0.0)
+    best = int(np.argmax(alike_L))
+    apart = np.abs(np.arange(len(alike_L)) - best) > _LEAD_APART_S / _STEP_S
+    if alike_L[best] < _MIN_CORRELATION or alike_L[best] - float(alike_L[apart].max(initial=0.0)) < _MIN_LEAD:
+        return None
+    return (reach - best) * _STEP_S
+
+
+def _agrees(times_s: Times, late_s: Times, at: int) -> bool:
+    """Whether a window next to it has the same lag."""
+    near = (np.abs(times_s - times_s[at]) <= 2 * _HOP_S) & (np.arange(len(times_s)) != at)
+    return bool((np.abs(late_s[near] - late_s[at]) <= _NEAR_S).any())
