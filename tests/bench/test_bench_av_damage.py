@@ -9,7 +9,7 @@ import pytest
 
 from mmlake.bench.av import PARTS, Run
 from mmlake.bench.av.clean_films import CLEAN, clean_film
-from mmlake.bench.av.damage import DAMAGE, FOUND_BY
+from mmlake.bench.av.damage import FOUND_BY, PART
 from mmlake.bench.av.damaged_films import DAMAGES, film_of
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
@@ -19,7 +19,7 @@ def test_every_damage_has_rules_that_exist() -> None:
     rules = {rule.name for rule in MODALITIES["video"].rules} | {"media_truncated", "undecodable"}
     assert set(FOUND_BY) == set(DAMAGES)
     assert {name for names in FOUND_BY.values() for name in names} <= rules
-    assert PARTS["damage"] is DAMAGE
+    assert PARTS["damage"] is PART
 
 
 def test_a_film_of_a_seed_is_the_same_and_of_another_seed_another(tmp_path: Path) -> None:
@@ -44,14 +44,14 @@ def test_labels_are_read_and_judged(tmp_path: Path) -> None:
     DAMAGES["strobe"](film_of(folder / "clean.mp4"), folder / "strobe.mkv", np.random.default_rng(0))
     (folder / "clean.mp4").unlink()
     (folder / "damages.csv").write_text("file,damage\nstrobe.mkv,strobe\n")
-    assert DAMAGE.labelled is not None
-    rows = {(row.case, row.measure): row for row in DAMAGE.labelled(folder, Run(seed=0, limit=1, scratch=scratch))}
+    assert PART.labelled is not None
+    rows = {(row.case, row.measure): row for row in PART.labelled(folder, Run(seed=0, limit=1, scratch=scratch))}
     assert rows["strobe", "recall"].value == 1.0
     assert rows["clean films", "quarantined"].value is None
 
 
 def test_a_damage_that_nobody_knows_is_named(tmp_path: Path) -> None:
     (tmp_path / "damages.csv").write_text("file,damage\na.mp4,rust\n")
-    assert DAMAGE.labelled is not None
+    assert PART.labelled is not None
     with pytest.raises(SettingsError, match="rust"):
-        list(DAMAGE.labelled(tmp_path, Run(seed=0, limit=1, scratch=tmp_path / "scratch")))
+        list(PART.labelled(tmp_path, Run(seed=0, limit=1, scratch=tmp_path / "scratch")))

@@ -194,7 +194,7 @@ def _of_damaged(tallies: Mapping[str, _Tally], *, note: str = "") -> Iterator[Av
             yield AvRow(_NAME, name, f"rule {rule}", count / tally.num, "", tally.num)
 
 
-DAMAGE = Part(
+PART = Part(
     name=_NAME,
     what="damages of moving pictures: which rules find them, and what they take from clean films",
     generated=generated,
