@@ -58,7 +58,12 @@ def _example(lake: Lake, sample: TrackSample) -> TrackExample:
 
 
 def _spans(facts: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    return {"subtitles": [_named(cue, "text") for cue in facts.get("cues", [])]}
+    timed = [line for line in facts.get("corrections", []) if line["start_s"] is not None and line["corrected"]]
+    return {
+        "subtitles": [_named(cue, "text") for cue in facts.get("cues", [])],
+        "corrected": [_named(line, "corrected") for line in timed],
+        "events": [_named(event, "text") for event in facts.get("events", [])],
+    }
 
 
 def _named(part: Mapping[str, Any], name: str) -> dict[str, Any]:

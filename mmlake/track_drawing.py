@@ -28,8 +28,17 @@ def drawn_tracks(sample: TrackSample, *, width: int = 96) -> Text:
         _row("shots", _shots(facts.get("shots", []), sample.duration_s, cells)),
         _row("sound", _sound(sample.sound, cells)),
         *_words(facts.get("words", []) or facts.get("cues", []), cells),
+        *_said(facts, cells),
     ]
     return Text("\n".join(line for line in lines if line.strip()), no_wrap=True, overflow="ignore")
+
+
+def _said(facts: Mapping[str, Any], cells: int) -> list[str]:
+    """What a model says of the clip: a line for its sentence, its tags and each event."""
+    events = [f"{one['start_s']:.2f}-{one['end_s']:.2f} s {one['text']}" for one in facts.get("events", [])]
+    rows = [("caption", facts.get("caption") or ""), ("tags", ", ".join(facts.get("event_tags", [])))]
+    rows += [("events" if at == 0 else "", event) for at, event in enumerate(events)]
+    return [_row(name, shown(text)[:cells]) for name, text in rows]
 
 
 def _row(name: str, cells: str) -> str:

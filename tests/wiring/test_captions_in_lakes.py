@@ -15,12 +15,14 @@ from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable
 from mmlake.lake import Lake
-from mmlake.loader import read_tracks, write_tracks
+from mmlake.loader import read_tracks, track_samples, write_tracks
 from mmlake.modalities import MODALITIES
 from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, update_samples
+from mmlake.report_tracks import tracks_of
 from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, row_steps, run_step
 from mmlake.tables import Slot
+from mmlake.track_drawing import drawn_tracks
 from mmlake.upkeep import failed_rows, request_retries
 from mmlake.word_errors import word_errors
 from tests import make
@@ -216,6 +218,13 @@ def test_captions_reach_the_catalog_the_shards_and_the_track_lines(opened, tmp_p
         index = lake.shards_dir / lake.versions.resolve("everything-v001")
         write_tracks(index, tmp_path / "tracks.jsonl")
         (line,) = read_tracks(tmp_path / "tracks.jsonl")
+        (sample,) = track_samples(index)
+        (example,) = tracks_of(lake, "everything-v001")
+    drawn = drawn_tracks(sample).plain
+    assert "caption    a fox sits in the snow" in drawn
+    assert "events     0.00-2.00 s a fox sits" in drawn
+    assert example.spans["events"] == [{"start_s": 0.0, "end_s": 2.0, "text": "a fox sits"}]
+    assert [one["text"] for one in example.spans["corrected"]] == ["The fox sits.", "It waits."]
     assert (line.caption, line.event_tags) == (SAID["caption"], SAID["tags"])
     assert line.events == [{"text": "a fox sits", "start_s": 0.0, "end_s": 2.0}]
     assert line.corrected == [
