@@ -49,7 +49,7 @@ def generated(run: Run) -> Iterator[AvRow]:
 
 def labelled(folder: Path, run: Run) -> Iterator[AvRow]:
     """The transcripts of a folder against its gold."""
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for path in sorted(folder.glob("*.txt")):
         name = path.name.removesuffix(".txt")
         found = next((one for ending in _HYPOTHESES if (one := folder / f"{name}{ending}").is_file()), None)
@@ -156,8 +156,8 @@ def _starts(run: Run, rng: np.random.Generator) -> Iterator[AvRow]:
             if len(found) != len(words):
                 num_unplaced += 1
                 continue
-            pairs = zip(found, starts_s, strict=True)
-            errors_ms += [1000 * abs(word["start_s"] - start_s) for word, start_s in pairs]
+            found_s = np.array([word["start_s"] for word in found], np.float64)
+            errors_ms += (1000 * np.abs(found_s - np.array(starts_s))).tolist()
         run.advance(run.limit)
         where = f"word starts, {case}"
         median, late = np.percentile(errors_ms, [50, 95]).tolist() if errors_ms else (None, None)
