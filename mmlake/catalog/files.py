@@ -135,7 +135,7 @@ class TableFiles:
 
 
 def _is_whole(file: IO[bytes]) -> bool:
-    """Whether a file of Lance has the size that its end says. Of a write that fails in the background Lance hears
+    """Whether a file of Lance has the size that its end says. Of a write that fails in the background Lance learns
     nothing when no other follows it: a file of 859 bytes had its last 320, and every search ended in an error."""
     size = file.seek(0, os.SEEK_END)
     if file.name.endswith(".manifest"):  # message: its size, itself; then where it begins, version, magic
