@@ -21,7 +21,8 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 _FROM_TERMINAL = 0x80  # SI_KERNEL: such as Ctrl-C, which the whole process group has
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _WATCHED = _PASSED_ON | {signal.SIGCHLD}
-_PATIENCE_S = 10.0  # for what a program leaves to end by itself, and again once it is signalled
+_PATIENCE_S = 10.0  # for what a program leaves to end once it is signalled
+_UNASKED_S = 3.0  # for it to end by itself: what was asked to has begun to by then
 _POLL_S = 0.05
 
 
@@ -80,7 +81,7 @@ def _end_orphans(*, was_killed: bool) -> None:
     waited for, outlived it by seconds. Only a killed program did not ask them."""
     for number in (signal.SIGTERM, signal.SIGKILL) if was_killed else (0, signal.SIGTERM, signal.SIGKILL):
         signalled: set[int] = set()
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + (_PATIENCE_S if number else min(_UNASKED_S, _PATIENCE_S))
         while (orphans := _children()) and time.monotonic() < until_s:
             for orphan in orphans - signalled:
                 with suppress(ProcessLookupError):

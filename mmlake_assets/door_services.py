@@ -24,7 +24,7 @@ from dagster._utils.log import configure_loggers
 from mmlake_assets.door_server import server_of, workspace_context
 
 _CODE = ModuleTarget("mmlake_assets.definitions", None, None, None)
-_DAEMON_S = 60  # for the daemon to end what it does
+_DAEMON_S = 5  # for the daemon to end what it does; what a kill interrupts, the next one takes up as after a power cut
 
 
 def run(port: int, log_level: str) -> int:
@@ -38,6 +38,7 @@ def run(port: int, log_level: str) -> int:
         context = stack.enter_context(workspace_context(instance, workspace, read_only=False))
         server = server_of(context, port=port)
         threading.Thread(target=_end_with, args=(daemon, server), daemon=True).start()
+        stack.callback(daemon.terminate)  # first, so that it ends while all others do; it took as long as they together
         server.run()  # a signal that ended it comes again here, as KeyboardInterrupt
     return 1
 

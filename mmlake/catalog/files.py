@@ -13,9 +13,11 @@ import errno
 import hashlib
 import os
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 from mmlake import checked_json
 from mmlake.store import sync_directory, write_atomically
@@ -28,6 +30,9 @@ _HINT = (
 # what this process has hashed: (path, inode, size, times) -> SHA-256; a search in a service hashes each file once
 _HASHED: dict[tuple[str, int, int, int, int], str] = {}
 _MAX_HASHED = 100_000
+# the ends of Lance's files, of formats 0.x (manifests) and 2.x (data and indexes)
+_MAGIC, _DATA_VERSION, _PLACE_BYTES = b"LANC", 2, 16
+_MANIFEST_END, _DATA_END, _LENGTH = struct.Struct("<QHH4s"), struct.Struct("<QQQIIHH4s"), struct.Struct("<I")
 _OS_ERROR = re.compile(r"os error (\d+)")
 
 
@@ -42,10 +47,11 @@ class TableFiles:
 
     def __init__(self, table: Path, record: Path) -> None:
         self._table, self._record = table, record
+        self._left: frozenset[str] = frozenset()  # files that were there when the writer began
 
     def begin(self) -> None:
         """Write down that a writer is at work."""
-        known = self._read()
+        known, self._left = self._read(), frozenset(name for name, _ in self._walk())
         if not self._table.is_dir():
             known = _Record(is_open=True, files={})
         elif known is None:
@@ -53,7 +59,8 @@ class TableFiles:
         self._write(_Record(is_open=True, files=known.files))
 
     def finish(self) -> None:
-        """Bring what is new to the disk, and write down all files as they are."""
+        """Bring what is new to the disk, and write down all files as they are. Raises OSError where the disk lost a
+        write, and Lance did not notice: what is written down is believed from then on."""
         known = self._read()
         before, files, touched = known.files if known is not None else {}, dict[str, tuple[int, str]](), set[Path]()
         for name, path in self._walk():
@@ -61,6 +68,9 @@ class TableFiles:
                 files[name] = before[name]
                 continue
             with path.open("rb") as file:
+                if name not in self._left and not _is_whole(file):
+                    raise OSError(errno.EIO, "the disk lost a part of what was written", str(path))
+                file.seek(0)
                 files[name] = (os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
                 os.fsync(file.fileno())
             touched.update([path.parent, *(above for above in path.parents if self._table in above.parents)])
@@ -122,6 +132,35 @@ class TableFiles:
     def _write(self, record: _Record) -> None:
         body = {"is_open": record.is_open, "files": {name: list(facts) for name, facts in record.files.items()}}
         write_atomically(self._record, checked_json.dumps(body))
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    """Whether a file of Lance has the size that its end says. Of a write that fails in the background Lance learns
+    nothing when no other follows it: a file of 859 bytes had its last 320, and every search ended in an error."""
+    size = file.seek(0, os.SEEK_END)
+    if file.name.endswith(".manifest"):  # message: its size, itself; then where it begins, version, magic
+        head = _at_end(file, size, _MANIFEST_END)
+        start = head[0] if head is not None and head[-1] == _MAGIC else size
+        length = _at_end(file, min(start + _LENGTH.size, size), _LENGTH)
+        return length is not None and start + _LENGTH.size + length[0] + _MANIFEST_END.size == size
+    if file.name.endswith(".lance"):  # two tables with the places of columns and buffers; then where they begin
+        end = _at_end(file, size, _DATA_END)
+        if end is None or end[-1] != _MAGIC:
+            return False
+        _, columns_at, buffers_at, num_buffers, num_columns, version, _, _ = end
+        is_known = version == _DATA_VERSION
+        return not is_known or (columns_at + _PLACE_BYTES * num_columns, size - _DATA_END.size) == (
+            buffers_at,
+            buffers_at + _PLACE_BYTES * num_buffers,
+        )
+    return True
+
+
+def _at_end(file: IO[bytes], end: int, what: struct.Struct) -> tuple[Any, ...] | None:
+    """What stands before that place of the file; None where it is too short."""
+    file.seek(max(0, end - what.size))
+    data = file.read(what.size)
+    return what.unpack(data) if len(data) == what.size and end >= what.size else None
 
 
 def _sha256(path: Path, facts: os.stat_result, *, anew: bool) -> str:

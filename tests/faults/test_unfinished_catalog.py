@@ -3,6 +3,7 @@ sound, and kept where it is."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from mmlake.catalog import Catalog
 from mmlake.catalog.files import TableFiles
+from mmlake.catalog.indexes import index_text
 from tests.catalog.test_catalog_table import simple
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -52,6 +54,49 @@ def test_sound_rows_stay_and_are_found_by_indexes_that_were_made_anew(catalog: C
     assert catalog.damage() == []
     catalog.settle()
     assert catalog.data_version() == version
+    assert catalog.search(catalog.read(["text"])["text"][0].as_py().split()[0]).num_rows
+
+
+def lost(path: Path, rng: random.Random) -> None:
+    """A write that the disk lost: the bytes of another one stand in its place."""
+    data = path.read_bytes()
+    start = rng.randrange(len(data) - 1)
+    path.write_bytes(data[:start] + data[rng.randrange(start + 1, len(data)) :])
+
+
+def test_a_write_that_the_disk_lost_is_an_error_and_is_not_written_down(tmp_path: Path) -> None:
+    """Lance did not notice that a part of an index was never written; every search ended in an error of its own."""
+    whole = Catalog(tmp_path / "whole", modalities=("text", "image", "video", "audio"))
+    whole.upsert(simple("x", "y"))
+    table, rng = tmp_path / "whole" / "catalog.lance", random.Random(13)
+    files = TableFiles(table, tmp_path / "whole" / "files.json")
+    for path in [path for ending in ("lance", "manifest") for path in sorted(table.rglob(f"*.{ending}"))] * 3:
+        before = path.read_bytes()
+        lost(path, rng)
+        (tmp_path / "whole" / "files.json").unlink(missing_ok=True)
+        with pytest.raises(OSError, match="lost a part"):
+            files.finish()
+        path.write_bytes(before)
+    files.finish()
+    assert whole.damage(anew=True) == []
+
+
+def test_an_index_that_lost_a_write_is_made_anew_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog(tmp_path, modalities=("text", "image", "video", "audio"))
+
+    def index(table: object) -> None:
+        index_text(table)
+        path = next((tmp_path / "catalog.lance" / "_indices").rglob("part_0_tokens.lance"))
+        path.write_bytes(path.read_bytes()[-320:])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlake.catalog.catalog.index_text", index)
+        with pytest.raises(OSError, match="lost a part"):
+            catalog.upsert(simple("x", "y"))
+    assert catalog.damage() == []
+    catalog.settle()
     assert catalog.search(catalog.read(["text"])["text"][0].as_py().split()[0]).num_rows
 
 
