@@ -176,6 +176,8 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
         return False
     if similarity(luma_SHW[0], luma_SHW[-1]) >= (_MAX_SIMILARITY if is_straight else _MAX_MOVED_SIMILARITY):
         return False
+    if not is_straight and not _fitted(luma_SHW[[0, len(luma_SHW) // 2, -1]]).is_mixed:
+        return False  # most candidates end here: the middle alone costs a fraction of the stretch
     fit = _fitted(luma_SHW)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
         return False
@@ -208,11 +210,15 @@ class _Fit:
     unlike: float  # of the frame that is least like either end: what the nearer end alone leaves unexplained
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether both ends explain each frame, all over the picture alike."""
+        return self.rest <= _MAX_MOVED_RESIDUAL and self.unevenness <= _MAX_MOVED_UNEVENNESS
+
+    @property
     def is_blend(self) -> bool:
         """Whether one end takes the place of the other all over the picture and at an even pace."""
         share_S = self.weights_S2[:, 1] / np.maximum(np.abs(self.weights_S2).sum(axis=1), 1e-6)
-        is_whole = self.rest <= _MAX_MOVED_RESIDUAL and self.unevenness <= _MAX_MOVED_UNEVENNESS
-        return bool(is_whole and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
+        return bool(self.is_mixed and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
 
 
 def _fitted(luma_SHW: np.ndarray) -> _Fit:

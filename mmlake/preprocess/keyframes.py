@@ -12,6 +12,7 @@ from mmlake.preprocess.keyframe_features import Features, keyframe_features
 from mmlake.preprocess.settings import PreprocessSettings
 
 _FIRST_SPACING_S = 0.5
+_STILL = 1.0  # grey levels; noise of a sensor leaves less
 _MOVED_SPACING_S = 0.1  # of candidates that are kept for how far they have moved
 _MAX_CANDIDATES_PER_KEYFRAME = 8
 
@@ -52,7 +53,11 @@ class Candidates:
         jump = np.inf if self._before is None else _distance(vector, self._before)
         self._before = vector
         is_spike = jump > self._settings.cut_min_change
-        is_due = not self._kept or time_s - self._kept[-1].time_s >= self._spacing_s
+        waited_s = math.inf if not self._kept else time_s - self._kept[-1].time_s
+        # a JPEG of a large frame costs as much as decoding it, and a still picture need not be there twice a second
+        is_due = waited_s >= max(self._spacing_s, self._settings.keyframe_every_s / 4) or (
+            waited_s >= self._spacing_s and _distance(vector, self._kept[-1].vector) > _STILL
+        )
         # so that no frame is farther than half of the displacement from the candidate before it
         has_moved = (
             bool(self._kept)
