@@ -27,7 +27,9 @@ _CHUNK_SAMPLES = 1 << 16  # that runs are sought in, so that they do not depend 
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
 _SILENT_DBFS = -60.0
 _FRAME_S = 0.02
-_MIN_SPOKEN = 0.2  # share of a recording from which on its bandwidth is that of a voice
+# share of a recording from which on its bandwidth is that of a voice, and what it needs above the noise, which would
+# cover its upper bands
+_MIN_SPOKEN, _CLEAR_DB = 0.2, 10.0
 
 
 def audio_measures(subject: Subject) -> Measures:
@@ -55,14 +57,15 @@ def _of_spans(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
 def _measures(subject: Subject, of_source: Measures) -> Measures:
     assert subject.sound is not None
     samples, rate_hz = subject.sound.samples()
-    spoken = speech_fraction(subject.track)
+    spoken, ratio_db = speech_fraction(subject.track), snr_db(samples, subject.track["speech"])
+    is_clear = (spoken or 0.0) >= _MIN_SPOKEN and ratio_db is not None and ratio_db >= _CLEAR_DB
     return {
         "duration_s": subject.track["duration_s"],
         **of_source,
         "silent_fraction": silent_fraction(samples, rate_hz),
-        "snr_db": snr_db(samples, subject.track["speech"]),
+        "snr_db": ratio_db,
         "speech_fraction": spoken,
-        "voice_bandwidth_hz": None if spoken is None or spoken < _MIN_SPOKEN else of_source["bandwidth_hz"],
+        "voice_bandwidth_hz": of_source["bandwidth_hz"] if is_clear else None,
     }
 
 

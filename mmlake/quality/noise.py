@@ -26,6 +26,7 @@ _FLOOR_BIAS = 0.331
 _BEFORE_S, _BEHIND_S = 0.1, 0.15  # of a pause: breath, and what a room makes of the last word
 _NEAR_S = 2.0  # of speech: a jingle between two speakers is no noise of either
 _MIN_PAUSES_S = 0.5  # all together
+_MIN_SAID_S = 1.0  # all together: half a second of speech in a tune is an error of the detector
 # noise within speech that is so much louder than that of the pauses, and loud: those were muted. A clean voice has
 # 20 dB and more by that measure
 _GATED_DB, _GATED_RATIO_DB = 6.0, 15.0
@@ -55,7 +56,7 @@ def snr_db(samples: np.ndarray, speech: Speech | None = None) -> float | None:
         return by_floor_db
     is_speech_T, is_pause_T = _masks(len(power_T), speech)
     is_speech_T, is_pause_T = is_speech_T & audible_T, is_pause_T & audible_T
-    if is_speech_T.sum() <= _SMOOTH_FRAMES:
+    if is_speech_T.sum() * _HOP_S < _MIN_SAID_S:
         return by_floor_db
     if is_pause_T.sum() * _HOP_S >= _MIN_PAUSES_S:
         ratio_db = _ratio_db(float(power_T[is_speech_T].mean()), float(power_T[is_pause_T].mean()))

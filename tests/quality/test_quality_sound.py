@@ -108,6 +108,18 @@ def test_speech_that_is_nowhere_leaves_the_ratio_to_the_floor(found):
     assert snr_db(samples, found) == snr_db(samples, None)
 
 
+def test_half_a_second_of_speech_in_a_tune_does_not_make_noise_of_the_tune():
+    samples = voice(SECONDS).astype(np.float32)
+    assert snr_db(samples, spans((3, 3.4))) == snr_db(samples, None)
+
+
+def test_the_bandwidth_of_a_voice_is_not_that_of_what_noise_leaves_of_it(store):
+    samples, found = talk(pause_s=0.8)
+    noisy = with_noise(samples, np.random.default_rng(3).normal(0, 1, len(samples)), 0, found)
+    assert measures_of(audio_track(store, noisy) | {"speech": found}, store)["voice_bandwidth_hz"] is None
+    assert measures_of(audio_track(store, samples) | {"speech": found}, store)["voice_bandwidth_hz"] == 8_000
+
+
 def loudness(*channels: np.ndarray, rate_hz: int = 48_000, size: int = 10_000) -> float | None:
     samples, found = np.stack(channels, axis=1).astype(np.float32), Loudness()
     for start in range(0, len(samples), size):
