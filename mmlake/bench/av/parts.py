@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mmlake.bench.av import clock, damage, shots, words
+from mmlake.bench.av import clock, damage, shots, voices, words
 from mmlake.bench.av.rows import Part
 
-_ROWS: tuple[Part, ...] = (shots.PART, damage.PART, clock.PART, words.PART)
+_ROWS: tuple[Part, ...] = (shots.PART, damage.PART, clock.PART, voices.PART, words.PART)
 PARTS: dict[str, Part] = {part.name: part for part in _ROWS}
