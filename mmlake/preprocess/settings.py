@@ -91,6 +91,16 @@ class PreprocessSettings:
     # directory of the recognizer's weights
     recognizer_device: str = "cpu"
     # "cpu" or "cuda"
+    recognizer_language: str = "en"
+    # of `whisperx`; the others find it by themselves
+    environments: str = ""
+    # where `mmlake environments` made them; default: the user's cache
+    denoiser: str = "none"
+    # row of DENOISERS (mmlake/speech/denoise.py) for what a recognizer is given; the stored sound stays as it is
+    denoiser_model: str = ""
+    # demucs: folder with the model's .safetensors
+    denoise_below_db: float = 10.0
+    # signal to noise; cleaner sound is left as it is: a recognizer needs no help with it
     voice_detector: str = SILERO
     # row of VOICE_DETECTORS (mmlake/speech) that finds where somebody speaks; "none" leaves it to levels
 

@@ -1,24 +1,31 @@
 """Speech recognizers: the rows that can write a transcript where the source gave none.
 
-Add yours here: a row in RECOGNIZERS whose `load` returns a function from mono 16 kHz samples to words.
+Add yours here: a row in RECOGNIZERS whose `load` returns a function from mono 16 kHz samples, and where somebody speaks
+in them, to words. Long recordings come in pieces.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from mmlake.errors import ModelMissing, SettingsError
+from mmlake.border import Failure
+from mmlake.environments import python_of
+from mmlake.errors import ModelMissing, SettingsError, UnreadableItem
 from mmlake.optional import need
-from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.pieces import Spans, pieces
+from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 from mmlake.preprocess.subtitles import Cue
+from mmlake.speech.denoise import denoiser_of
+from mmlake.workers.script import Request, Script, run_script
 
 Words = list[Cue]
-Transcribe = Callable[[np.ndarray], Words]  # float32 mono 16 kHz in [-1, 1], shape (num_samples,)
+# float32 mono 16 kHz in [-1, 1], shape (num_samples,); spans of speech in seconds, None where no detector ran
+Transcribe = Callable[[np.ndarray, Spans | None], Words]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +49,7 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
         )
     model = library.WhisperModel(settings.recognizer_model, device=settings.recognizer_device, local_files_only=True)
 
-    def transcribe(samples: np.ndarray) -> Words:
+    def transcribe(samples: np.ndarray, speech: Spans | None) -> Words:
         # temperature 0 and no carried context: the same sound gives the same words, and one loop cannot poison what
         # follows
         segments, _ = model.transcribe(
@@ -58,6 +65,38 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
     return transcribe
 
 
+def _load_whisperx(settings: PreprocessSettings) -> Transcribe:
+    """WhisperX in its own environment. Raises MissingExtra, ModelMissing."""
+    folder = Path(settings.recognizer_model)
+    if not (folder / "model.bin").is_file():
+        raise ModelMissing(
+            f"recognizer 'whisperx': no model.bin in preprocess.recognizer_model={settings.recognizer_model!r}; "
+            "convert or download a CTranslate2 Whisper model there, and the aligner's weights to its folder `align`"
+        )
+    script = Script(
+        what="recognizer 'whisperx'",
+        python=python_of("whisperx", purpose="recognizer 'whisperx'", folder=settings.environments or None),
+        path=Path(__file__).parent / "whisperx_script.py",
+        config={
+            "model": str(folder.resolve()),
+            "device": settings.recognizer_device,
+            "language": settings.recognizer_language,
+        },
+    )
+
+    def transcribe(samples: np.ndarray, speech: Spans | None) -> Words:
+        duration_s = len(samples) / SOUND_RATE_HZ
+        spans = [(0.0, duration_s)] if speech is None else speech
+        (answer,) = run_script(script, [Request({"speech": [list(span) for span in spans]}, samples, duration_s)])
+        if isinstance(answer, Failure):
+            raise UnreadableItem(answer.code, answer.reason)
+        return [
+            Cue(str(word), float(start), float(end), float(score)) for word, start, end, score in answer.said["words"]
+        ]
+
+    return transcribe
+
+
 _ROWS = (
     Recognizer(name="none", what="no transcript is written where the source gave none", licence="NONE", load=None),
     Recognizer(
@@ -65,6 +104,12 @@ _ROWS = (
         what="Whisper on CTranslate2 from a local directory",
         licence="MIT",
         load=_load_faster_whisper,
+    ),
+    Recognizer(
+        name="whisperx",
+        what="WhisperX in its own environment: Whisper on spans of speech, words by forced alignment",
+        licence="BSD-2-Clause",
+        load=_load_whisperx,
     ),
 )
 RECOGNIZERS: dict[str, Recognizer] = {row.name: row for row in _ROWS}
@@ -80,10 +125,19 @@ class SpeechRecognizer:
             )
         self._settings, self._row = settings, RECOGNIZERS[settings.recognizer]
         self._transcribe: Transcribe | None = None
+        self._denoise = denoiser_of(
+            settings.denoiser,
+            below_db=settings.denoise_below_db,
+            model=settings.denoiser_model,
+            environments=settings.environments,
+        )
 
-    def columns(self, flac: bytes) -> dict[str, object]:
+    def columns(self, flac: bytes, speech: Spans | None = None) -> dict[str, object]:
         """transcript, transcript_source and cues; empty where no recognizer is chosen. Raises MissingExtra,
-        ModelMissing."""
+        ModelMissing.
+
+        speech: where somebody speaks, in seconds and in order; None where no voice detector ran.
+        """
         if self._row.load is None:
             return {}
         import soundfile
@@ -91,10 +145,27 @@ class SpeechRecognizer:
         if self._transcribe is None:
             self._transcribe = self._row.load(self._settings)
         samples, _ = soundfile.read(io.BytesIO(flac), dtype="float32")
-        words = self._transcribe(samples)
+        words = _in_pieces(self._transcribe, self._denoise(samples, speech), speech)
         source = f"asr:{self._row.name}@{Path(self._settings.recognizer_model).name or 'unnamed'}"
         return {
             "transcript": " ".join(word.text for word in words),
             "transcript_source": source,
             "cues": [asdict(word) for word in words],
         }
+
+
+def _in_pieces(transcribe: Transcribe, samples: np.ndarray, speech: Spans | None) -> Words:
+    """The words of all pieces, their times put back."""
+    words = []
+    for first, last in pieces(samples, speech):
+        start_s, end_s = first / SOUND_RATE_HZ, last / SOUND_RATE_HZ
+        own = None
+        if speech is not None:
+            clipped = ((max(one[0], start_s) - start_s, min(one[1], end_s) - start_s) for one in speech)
+            own = [(begin, stop) for begin, stop in clipped if begin < stop]
+        words += [
+            replace(word, start_s=word.start_s + start_s, end_s=word.end_s + start_s)
+            for word in transcribe(samples[first:last], own)
+            if word.start_s is not None and word.end_s is not None
+        ]
+    return words

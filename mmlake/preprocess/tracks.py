@@ -158,8 +158,13 @@ def _stored(decoded: Decoded, *, store: Blobs, recognizer: SpeechRecognizer) -> 
     """The columns, with keyframes and sound in the store. A Failure where speech cannot be recognized in the sound."""
     columns = dict(decoded.columns)
     if decoded.flac is not None and decoded.needs_transcript:
+        spoken = columns.get("speech")
+        speech = [(one["start_s"], one["end_s"]) for one in spoken] if isinstance(spoken, list) else None
         words = attempt(
-            recognizer.columns, decoded.flac, code=_UNDECODABLE, what="no speech can be recognized in the sound"
+            partial(recognizer.columns, speech=speech),
+            decoded.flac,
+            code=_UNDECODABLE,
+            what="no speech can be recognized in the sound",
         )
         if isinstance(words, Failure):
             return words

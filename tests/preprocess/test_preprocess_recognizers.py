@@ -68,3 +68,12 @@ def test_a_recognizer_fills_transcript_source_and_cues(monkeypatch, tmp_path):
 
 def test_every_recognizer_row_says_what_it_is():
     assert all(row.name == name and row.what and row.licence for name, row in RECOGNIZERS.items())
+
+
+def test_whisperx_needs_weights_and_its_environment(tmp_path):
+    settings = {"recognizer": "whisperx", "recognizer_model": str(tmp_path), "environments": str(tmp_path)}
+    with pytest.raises(ModelMissing, match="no model.bin"):
+        SpeechRecognizer(PreprocessSettings(**settings)).columns(wav(tone(1), kind="FLAC"))
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(MissingExtra, match="mmlake environments add whisperx"):
+        SpeechRecognizer(PreprocessSettings(**settings)).columns(wav(tone(1), kind="FLAC"))
