@@ -18,7 +18,7 @@ from mmlake.lake import Lake
 from mmlake.preprocess import GAP, WHOLE
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger
-from mmlake.records import STATUSES, Digest
+from mmlake.records import ADMITTED, STATUSES, Digest
 from mmlake.tables import Slot
 
 TIERS = ("exact", "near", "semantic")
@@ -38,6 +38,20 @@ class ModalitySummary:
     rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
     num_gaps: int = 0  # stretches of cut items that are no unit
     num_waiting: int = 0  # rows without a verdict yet: a run is going on, or was stopped
+    sources: tuple[SourceSummary, ...] = ()  # by name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceSummary:
+    """How much of one source a version can use, and why not more."""
+
+    source: str
+    num_units: int  # that were judged, counted by occurrence
+    num_usable: int  # ok or flagged
+    usable_fraction: float  # of the units
+    weighted_fraction: float  # likewise, each with the weight that it has for a loader
+    causes: dict[str, int]  # gravest rule -> units that no version takes
+    lowered: dict[str, int]  # gravest rule -> units with a smaller weight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +100,10 @@ class Summary:
             *(["carried"] if is_carried else []),
         ]
         drawn = [table("Units", ["modality", *numbers], rows, right=numbers)]
+        if used := [_usable_line(row.modality, one) for row in self.modalities for one in row.sources]:
+            numbers = ["units", "usable", "weighted"]
+            columns = ["source", "modality", *numbers, "not usable for", "smaller weight for"]
+            drawn.append(table("Usable by source and cause", columns, used, right=numbers))
         if self.versions:
             numbers = ["samples", "parts", "excluded", "masked", "pairs kept"]
             columns = ["version", "id", *numbers, "diversity", "nDCG@10", "decision"]
@@ -189,6 +207,42 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
     return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
 
 
+def _usable_line(modality: str, one: SourceSummary) -> list[Any]:
+    causes = [", ".join(f"{rule} {num}" for rule, num in rules.items()) for rules in (one.causes, one.lowered)]
+    return [one.source, modality, one.num_units, f"{one.usable_fraction:.1%}", f"{one.weighted_fraction:.1%}", *causes]
+
+
+@dataclass(kw_only=True, slots=True)
+class _OfSource:
+    """What the units of one source are."""
+
+    by_status: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    lowered: Counter[str] = field(default_factory=Counter)
+    weight: float = 0.0
+
+    def add(self, verdict: dict[str, Any]) -> None:
+        self.by_status[verdict["status"]] += 1
+        self.weight += verdict["weight"] or 0.0
+        if verdict["rule"]:
+            (self.lowered if verdict["status"] in ADMITTED else self.causes)[verdict["rule"]] += 1
+
+    def summary(self, source: str) -> SourceSummary:
+        num, usable = self.by_status.total(), sum(self.by_status[status] for status in ADMITTED)
+        return SourceSummary(
+            source=source,
+            num_units=num,
+            num_usable=usable,
+            usable_fraction=round(usable / num, 6),
+            weighted_fraction=round(self.weight / num, 6),
+            causes=dict(self.causes.most_common()),
+            lowered=dict(self.lowered.most_common()),
+        )
+
+
+_BARE = {"status": "unreadable", "weight": 0.0, "rule": "shard"}  # the verdict on a row without bytes
+
+
 @dataclass(kw_only=True, slots=True)
 class _Counts:
     """What the units of one modality are, counted by occurrence of their items over all shards."""
@@ -200,13 +254,15 @@ class _Counts:
     num_gaps: int = 0
     num_bare: int = 0  # rows without bytes: nobody's duplicates
     num_waiting: int = 0
+    by_source: dict[str, _OfSource] = field(default_factory=dict)
 
-    def add(self, unit: Digest, verdict: dict[str, Any] | None) -> None:
+    def add(self, unit: Digest, verdict: dict[str, Any] | None, source: str) -> None:
         """Count one occurrence of a unit. verdict: None where it was not judged yet."""
         self.by_digest[unit] += 1
         if verdict is None:
             self.num_waiting += 1
             return
+        self.by_source.setdefault(source, _OfSource()).add(verdict)
         self.by_status[verdict["status"]] += 1
         if verdict["rule"]:
             self.by_rule[verdict["rule"]] += 1
@@ -214,27 +270,28 @@ class _Counts:
 
 def _counts(lake: Lake, modality: str) -> _Counts:
     counts = _Counts()
-    for shard, items in lake.tables.scan("items", modality, columns=["digest"]):
+    for shard, items in lake.tables.scan("items", modality, columns=["digest", "source"]):
         slot = Slot("verdicts", modality, shard)
         rows = (
-            lake.tables.read(slot, columns=["digest", "status", "rule"]).to_pylist()
+            lake.tables.read(slot, columns=["digest", "status", "rule", "weight"]).to_pylist()
             if lake.tables.stamp(slot) is not None
             else []
         )
         verdicts = {row["digest"]: row for row in rows}
         spans = _spans(lake, modality, shard)
-        for digest in items.column("digest").to_pylist():
+        for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
             counts.num_items += 1
             if digest is None:
                 counts.num_bare += 1
                 counts.by_status["unreadable"] += 1
                 counts.by_rule["shard"] += 1
+                counts.by_source.setdefault(source, _OfSource()).add(_BARE)
                 continue
             for unit, kind in spans.get(digest, ((digest, WHOLE),)):
                 if kind == GAP:
                     counts.num_gaps += 1
                 else:
-                    counts.add(unit, verdicts.get(unit))
+                    counts.add(unit, verdicts.get(unit), source)
     return counts
 
 
@@ -290,6 +347,7 @@ def _modality(lake: Lake, modality: str) -> ModalitySummary:
         num_carried=_num_carried(lake, modality),
         rules=dict(sorted(counts.by_rule.items())),
         num_waiting=counts.num_waiting,
+        sources=tuple(one.summary(source) for source, one in sorted(counts.by_source.items())),
     )
 
 

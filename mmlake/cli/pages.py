@@ -7,6 +7,7 @@ from typing import Any
 import typer
 import typer.main
 
+from mmlake.cli.field_codes import field_codes_table
 from mmlake.error_codes import CODES
 from mmlake.errors import MmlakeError
 from mmlake.modalities import MODALITIES
@@ -41,6 +42,9 @@ def errors_page() -> str:
                     f"| {entry.code} | {entry.name} | {entry.severity} | {entry.what} | {entry.fix} |"
                     for entry in entries
                 ),
+                "",
+                "## The classes of runbooks for video and audio",
+                *field_codes_table(),
             ]
         )
         + "\n"

@@ -79,6 +79,21 @@ def test_status_adds_up(lake: Path) -> None:
     assert "units" in call("status", "--lake", lake)
 
 
+def test_status_says_what_share_of_each_source_is_usable_and_why_not_more(lake: Path) -> None:
+    modalities = read("status", "--lake", lake)["modalities"]
+    for row in modalities:
+        assert sum(one["num_units"] for one in row["sources"]) == row["num_rows"]
+        usable = row["statuses"]["ok"] + row["statuses"]["flagged"]
+        assert sum(one["num_usable"] for one in row["sources"]) == usable
+        for one in row["sources"]:
+            assert one["usable_fraction"] == pytest.approx(one["num_usable"] / one["num_units"], abs=1e-6)
+            assert one["weighted_fraction"] <= one["usable_fraction"]
+            assert sum(one["causes"].values()) == one["num_units"] - one["num_usable"]
+    (text,) = (row["sources"] for row in modalities if row["modality"] == "text")
+    assert {rule for one in text for rule in one["causes"]} == {"text_too_short"}
+    assert "text_too_short 1" in " ".join(call("status", "--lake", lake).split())
+
+
 def test_search_by_words_finds_the_document_that_holds_them(lake: Path) -> None:
     found = read("search", make.prose(4)[:60], "--lake", lake, "--modality", "text", "--limit", 1)
     assert found[0]["text"] == make.prose(4)
