@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,10 +83,10 @@ class PictureFaults:
         self._luma, self._coarse, self._profiles = luma_HW, coarse, profiles
         self._times = [*self._times[-8:], time_s]
 
-    def take(self, frame: VideoFrame, luma_HW: np.ndarray) -> dict[str, float | None]:
+    def take(self, frame: VideoFrame, luma_HW: np.ndarray) -> dict[str, Any]:
         """The fields of the signal of this frame, which was added last. Those of its texture are null where they were
         taken less than half a second before."""
-        found: dict[str, float | None] = self._sums | {
+        found: dict[str, Any] = self._sums | {
             "luma_low": self._low,
             "luma_high": self._high,
             "spoiled": self._spoiled,
