@@ -45,7 +45,7 @@ _SIGNAL = pa.struct(
         optional("path", pa.float32(), "sum of the lengths of the displacements from frame to frame, in widths"),
         optional("motion", pa.float32(), "sum over frames of the mean luma change besides that of the mean"),
         optional("spoiled", pa.float32(), "largest share of a picture in a green that no colour has"),
-        # of the frame of this signal
+        # of the frame of this signal; of the texture, from blockiness on, only twice a second, else null
         optional("bar_top", pa.float32(), "share of the picture that is black lines at its top"),
         optional("bar_bottom", pa.float32(), "likewise"),
         optional("bar_left", pa.float32(), "likewise"),

@@ -7,12 +7,15 @@ picture (blocks, noise, bars) from the frames that get a signal. Nothing is judg
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import statistics
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
-from mmlake.preprocess.texture_faults import texture
+from mmlake.preprocess.texture_faults import TEXTURES, texture
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -26,6 +29,7 @@ _SWING = 8.0  # grey levels that the mean must turn by: ITU-R BT.1702 counts fla
 _REACH = 0.08  # of the side: displacement between two frames that is searched for
 _FLAT_PROFILE = 2.0  # grey levels; a profile with less has nothing to follow
 _EXPLAINED = 0.5  # of the change of the profile that must vanish with the displacement
+_TEXTURE_EVERY_S = 0.49  # what is in the texture lasts, and full planes are large
 _EIGHT_BIT = frozenset(
     {"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "yuv410p", "yuv411p", "nv12", "nv21", "gray"}
 )  # their first plane is luma
@@ -47,9 +51,10 @@ class PictureFaults:
         self._times: list[float] = []  # of the latest frames, for their distance
         self._means: list[float] = []  # of the latest three frames
         self._changes: list[float] = []  # to the frame before each of them
+        self._texture_s = -math.inf  # when the last texture was taken
         self._extreme, self._direction = 0.0, 0
         self._sums = dict.fromkeys(_SUMS, 0.0)
-        self._low, self._high, self._spoiled = np.inf, -np.inf, 0.0
+        self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
 
     def add(self, luma_HW: np.ndarray, vector: np.ndarray, time_s: float) -> None:
         """Take the next frame: its small luma and its shot vector, as `small_planes` gives them."""
@@ -78,13 +83,21 @@ class PictureFaults:
         self._luma, self._coarse, self._profiles = luma_HW, coarse, profiles
         self._times = [*self._times[-8:], time_s]
 
-    def take(self, frame: VideoFrame, luma_HW: np.ndarray) -> dict[str, float]:
-        """The fields of the signal of this frame, which was added last."""
-        found = self._sums | {"luma_low": self._low, "luma_high": self._high, "spoiled": self._spoiled}
+    def take(self, frame: VideoFrame, luma_HW: np.ndarray) -> dict[str, Any]:
+        """The fields of the signal of this frame, which was added last. Those of its texture are null where they were
+        taken less than half a second before."""
+        found: dict[str, Any] = self._sums | {
+            "luma_low": self._low,
+            "luma_high": self._high,
+            "spoiled": self._spoiled,
+        }
         found |= dict(zip(("bar_top", "bar_bottom", "bar_left", "bar_right"), _bars(luma_HW), strict=True))
-        found |= texture(_full_luma(frame)) | {"lost_rows": _lost_rows(luma_HW)}
+        found |= dict.fromkeys(TEXTURES) | {"lost_rows": _lost_rows(luma_HW)}
+        if self._times[-1] >= self._texture_s + _TEXTURE_EVERY_S:
+            self._texture_s = self._times[-1]
+            found |= texture(_full_luma(frame))
         self._sums = dict.fromkeys(_SUMS, 0.0)
-        self._low, self._high, self._spoiled = np.inf, -np.inf, 0.0
+        self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
         return found
 
     def _swing(self, mean: float) -> None:
@@ -96,9 +109,10 @@ class PictureFaults:
         if len(self._means) == 1:
             self._extreme = mean
         step = mean - self._extreme
-        if abs(step) >= _SWING and np.sign(step) != self._direction:
+        direction = 1 if step > 0 else -1
+        if abs(step) >= _SWING and direction != self._direction:
             self._sums["num_swings"] += self._direction != 0
-            self._direction = int(np.sign(step))
+            self._direction = direction
         if self._direction * step > 0:
             self._extreme = mean
 
@@ -110,7 +124,7 @@ class PictureFaults:
         x, y = (_displacement(before, now) / width for before, now in zip(self._profiles, profiles, strict=True))
         self._sums["shift_x"] += x
         self._sums["shift_y"] += y
-        self._sums["path"] += float(np.hypot(x, y))
+        self._sums["path"] += math.hypot(x, y)
         assert self._coarse is not None
         step = cv2.subtract(coarse, self._coarse, dtype=cv2.CV_16S)
         mean = cv2.mean(step)[0]
@@ -118,10 +132,11 @@ class PictureFaults:
 
     def _missing(self, time_s: float) -> int:
         """How many frames the time stamps leave out before this one."""
-        if len(self._times) < 4:
-            return 0
-        usual = float(np.median(np.diff(self._times)))
         distance = time_s - self._times[-1]
+        latest = [after - before for before, after in pairwise(self._times)]
+        if len(latest) < 3 or distance <= _GAP * min(latest):
+            return 0
+        usual = statistics.median(latest)
         return round(distance / usual) - 1 if usual > 0 and distance > _GAP * usual else 0
 
 
@@ -141,29 +156,31 @@ _SUMS = (
 
 def _displacement(before_N: np.ndarray, now_N: np.ndarray) -> float:
     """How many positions the profile went, to a fraction of one; 0 where no displacement explains its change."""
+    import cv2
+
     reach = max(2, round(_REACH * len(now_N)))
     inner_N = now_N[reach:-reach]
-    if len(inner_N) < 2 * reach or inner_N.std() < _FLAT_PROFILE:
+    if len(inner_N) < 2 * reach or cv2.meanStdDev(inner_N)[1][0, 0] < _FLAT_PROFILE:
         return 0.0
-    windows_SN = np.lib.stride_tricks.sliding_window_view(before_N, len(inner_N))
-    rest_SN = windows_SN - inner_N
-    rest_SN -= rest_SN.mean(axis=1, keepdims=True)  # of a change of light
-    rest_S = np.einsum("sn,sn->s", rest_SN, rest_SN)
-    best = int(np.argmin(rest_S))
-    if rest_S[best] > _EXPLAINED**2 * rest_S[reach]:
+    # correlation, so that a change of light moves nothing
+    alike_S = cv2.matchTemplate(before_N[None], inner_N[None], cv2.TM_CCOEFF_NORMED)[0].tolist()
+    best = max(range(len(alike_S)), key=alike_S.__getitem__)
+    if 1 - alike_S[best] > _EXPLAINED**2 * (1 - alike_S[reach]):
         return 0.0
     offset = 0.0
-    if 0 < best < len(rest_S) - 1:
-        left, middle, right = rest_S[best - 1 : best + 2]
+    if 0 < best < len(alike_S) - 1:
+        left, middle, right = alike_S[best - 1 : best + 2]
         curve = left - 2 * middle + right
-        offset = float((left - right) / (2 * curve)) if curve > 0 else 0.0
-    return reach - best - offset
+        offset = (left - right) / (2 * curve) if curve < 0 else 0.0
+    return float(reach - best - offset)
 
 
 def _spoiled(vector: np.ndarray) -> float:
     """Share of the picture in a colour that no camera gives: green by planes of zeros."""
     size = SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]
     u, v = vector[NUM_LUMA : NUM_LUMA + size], vector[NUM_LUMA + size :]
+    if u.min() >= _DEEP_GREEN_U:
+        return 0.0
     return float(np.count_nonzero((u < _DEEP_GREEN_U) & (v < _DEEP_GREEN_V))) / size
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 # B halves of bands of 16 lines, W columns, N blocks in a row, P phases in a block. Blocks of H.264 and MPEG have 16 px,
 # their transforms 8
-_NUM_BANDS, _BAND_PX = 8, 16
+TEXTURES = ("blockiness", "pixelation", "noise", "combing")
+_NUM_BANDS, _BAND_PX = 6, 16
 _TRANSFORM_PX = 8
 _EDGE, _EDGE_RATIO = 1.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
@@ -24,7 +25,7 @@ def texture(luma_HW: np.ndarray) -> dict[str, float]:
 
     height, width = luma_HW.shape
     if height < 3 * _BAND_PX or width < 3 * _BAND_PX:
-        return dict.fromkeys(("blockiness", "pixelation", "noise", "combing"), 0.0)
+        return dict.fromkeys(TEXTURES, 0.0)
     # bands begin in the middle of blocks: the edge between two of them is their middle line
     starts = np.unique(np.linspace(0, height // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
     bands = [luma_HW[at : at + _BAND_PX + 1] for at in starts]

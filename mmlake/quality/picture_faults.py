@@ -22,6 +22,7 @@ _STILL_MOTION = 0.5  # grey levels between two signals, below which the picture 
 _FEWEST_SIGNALS = 4  # half a second
 _FILMED_REPEATED = 0.2  # of the frames while it moves; drawings and screens repeat more
 _MOVING, _MOSTLY_MOVING = 0.1, 0.5  # of the time
+_NOISELESS = 0.3  # repeated frames per signal
 _LASTING = 25  # percentile over the signals of what lasts
 _DARK_STD = 5.0  # grey levels; contrast below which motion is not compared with it
 
@@ -56,6 +57,10 @@ class Traces:
     def __getitem__(self, name: str) -> np.ndarray:
         return np.array([row[name] or 0.0 for row in self._signals], np.float64)
 
+    def _textures(self, name: str) -> np.ndarray:
+        """Of the signals that have it: full planes are measured less often. A span may begin between two of them."""
+        return np.array([row[name] for row in self._signals if row[name] is not None] or [0.0], np.float64)
+
     def in_time(self) -> dict[str, float]:
         """What goes wrong from frame to frame."""
         frames_S, repeated_S, missing_S = self._frames_S, self["num_repeated"], self["num_missing"]
@@ -85,14 +90,14 @@ class Traces:
         left = max(0.0, 1 - bars[0] - bars[1]) * max(0.0, 1 - bars[2] - bars[3])
         return {
             "black_bars_fraction": 1 - left if left > 0 else 0.0,  # all of it black is another fault
-            "mosaic_fraction": np.median(self["pixelation"]),
+            "mosaic_fraction": np.median(self._textures("pixelation")),
             # edges in the picture move through the grid of the codec, which stands
-            "block_edge_fraction": np.percentile(self["blockiness"], _LASTING),
+            "block_edge_fraction": np.percentile(self._textures("blockiness"), _LASTING),
             # a picture that is shown twice has no noise of its own: print on a screen is as sharp
-            "noise_levels": np.median(np.where(self["num_repeated"] > 0, 0.0, self["noise"])),
+            "noise_levels": np.median(self._textures("noise")) if self["num_repeated"].mean() < _NOISELESS else 0.0,
             "spoiled_fraction": self["spoiled"].mean(),
             "lost_rows_fraction": np.median(self["lost_rows"]),
-            "combed_fraction": self["combing"].mean(),
+            "combed_fraction": self._textures("combing").mean(),
         }
 
     def _windows(self, values_S: np.ndarray) -> np.ndarray:
