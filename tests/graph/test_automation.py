@@ -45,7 +45,8 @@ def test_the_stages_after_it_are_asked_for_together(instance) -> None:
     first = dg.evaluate_automation_conditions(definitions.defs, instance=instance)
     instance.add_dynamic_partitions(SHARD_SETS["audio"], ["audio/a.tar"])
     second = dg.evaluate_automation_conditions(definitions.defs, instance=instance, cursor=first.cursor)
-    for name in ("items", "blobs", "tracks", "alignments", "speakers", "measures", "verdicts", "embeddings"):
+    asked = ("items", "blobs", "tracks", "alignments", "speakers", "measures", "verdicts", "fingerprints", "embeddings")
+    for name in asked:
         assert _asked(second, ["audio", name]) == {row_key("audio", "audio/a.tar")}, name
 
 
