@@ -29,7 +29,9 @@ _SWING = 8.0  # grey levels that the mean must turn by: ITU-R BT.1702 counts fla
 _REACH = 0.08  # of the side: displacement between two frames that is searched for
 _FLAT_PROFILE = 2.0  # grey levels; a profile with less has nothing to follow
 _EXPLAINED = 0.5  # of the change of the profile that must vanish with the displacement
-_TEXTURE_EVERY_S = 0.49  # what is in the texture lasts, and full planes are large
+# what is in the texture lasts, and full planes are large; of half seconds a film with a keyframe every 12 frames shows
+# its keyframes only
+_TEXTURE_EVERY_S = 0.37
 _EIGHT_BIT = frozenset(
     {"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "yuv410p", "yuv411p", "nv12", "nv21", "gray"}
 )  # their first plane is luma

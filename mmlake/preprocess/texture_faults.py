@@ -12,7 +12,7 @@ import numpy as np
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
 _TRANSFORM_PX = 8
-_EDGE, _EDGE_RATIO = 1.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
+_EDGE, _EDGE_RATIO = 2.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
@@ -32,7 +32,8 @@ def texture(luma_HW: np.ndarray) -> dict[str, float]:
     across = np.concatenate([cv2.absdiff(band[:-1, 1:], band[:-1, :-1]) for band in bands])
     down = [cv2.absdiff(band[1:], band[:-1]) for band in bands]
     # B x 2 halves of 8 lines: those of one block each
-    edges = cv2.resize(across, (width - 1, len(across) // 8), interpolation=cv2.INTER_AREA).astype(np.float32)
+    # as floats: means of bytes are rounded, and what matters here is half a level
+    edges = cv2.resize(across.astype(np.float32), (width - 1, len(across) // 8), interpolation=cv2.INTER_AREA)
     profile = edges.mean(axis=0)
     return {
         "blockiness": _blockiness(edges),

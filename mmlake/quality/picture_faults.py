@@ -23,7 +23,6 @@ _FEWEST_SIGNALS = 4  # half a second
 _FILMED_REPEATED = 0.2  # of the frames while it moves; drawings and screens repeat more
 _MOVING, _MOSTLY_MOVING = 0.1, 0.5  # of the time
 _NOISELESS = 0.3  # repeated frames per signal
-_LASTING = 25  # percentile over the signals of what lasts
 _DARK_STD = 5.0  # grey levels; contrast below which motion is not compared with it
 
 PICTURE_FAULTS = (
@@ -65,7 +64,7 @@ class Traces:
         """What goes wrong from frame to frame."""
         frames_S, repeated_S, missing_S = self._frames_S, self["num_repeated"], self["num_missing"]
         flashes_W = self._windows(self["num_swings"]) / 2 / (self._window * self._distance_s)
-        is_frozen_S = (self["motion"] < _STILL_MOTION) & (repeated_S >= frames_S / 2)
+        is_frozen_S = self._frozen()
         alive_S = ~is_frozen_S
         repeated = repeated_S[alive_S].sum() / frames_S[alive_S].sum() if alive_S.any() else 0.0
         longest_s = self._longest(is_frozen_S) * self._distance_s
@@ -87,18 +86,24 @@ class Traces:
         """What is wrong within pictures."""
         # bars are there all the time: what one dark picture shows is none
         bars = [float(self[f"bar_{side}"].min()) for side in ("top", "bottom", "left", "right")]
+        alive_S = ~self._frozen()
         left = max(0.0, 1 - bars[0] - bars[1]) * max(0.0, 1 - bars[2] - bars[3])
         return {
             "black_bars_fraction": 1 - left if left > 0 else 0.0,  # all of it black is another fault
             "mosaic_fraction": np.median(self._textures("pixelation")),
-            # edges in the picture move through the grid of the codec, which stands
-            "block_edge_fraction": np.percentile(self._textures("blockiness"), _LASTING),
+            "block_edge_fraction": np.median(self._textures("blockiness")),
             # a picture that is shown twice has no noise of its own: print on a screen is as sharp
             "noise_levels": np.median(self._textures("noise")) if self["num_repeated"].mean() < _NOISELESS else 0.0,
             "spoiled_fraction": self["spoiled"].mean(),
-            "lost_rows_fraction": np.median(self["lost_rows"]),
+            # a chart that stands has bars that end at the bottom: what is received goes on moving above what is not
+            "lost_rows_fraction": np.median(self["lost_rows"][alive_S]) if alive_S.mean() >= _MOVING else 0.0,
             "combed_fraction": self._textures("combing").mean(),
         }
+
+    def _frozen(self) -> np.ndarray:
+        """Of which signals the picture stands."""
+        is_frozen: np.ndarray = (self["motion"] < _STILL_MOTION) & (self["num_repeated"] >= self._frames_S / 2)
+        return is_frozen
 
     def _windows(self, values_S: np.ndarray) -> np.ndarray:
         """Sums over each second."""
@@ -210,7 +215,7 @@ PICTURE_FAULT_RULES = (
         error_code=4315,
         severity="P1",
         measure="block_edge_fraction",
-        high=0.13,
+        high=0.11,
         what="The blocks of the codec show everywhere: its bit rate was far too low.",
         fix="Fetch a rendition with a higher bit rate; encoding it again does not help.",
     ),

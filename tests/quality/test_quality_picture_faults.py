@@ -77,8 +77,8 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"bar_left": 0.06, "bar_right": 0.06}, "black_bars"),
         ({"pixelation": 0.39}, None),
         ({"pixelation": 0.41}, "mosaic"),
-        ({"blockiness": 0.12}, None),
-        ({"blockiness": 0.14}, "overcompressed"),
+        ({"blockiness": 0.1}, None),
+        ({"blockiness": 0.12}, "overcompressed"),
         ({"noise": 11.9}, None),
         ({"noise": 12.1}, "noisy_video"),
         ({"spoiled": 0.02}, None),
@@ -100,6 +100,10 @@ def test_a_filmed_picture_that_stands_is_frozen(store, num_still, is_broken):
 
 def test_a_screen_that_stands_between_its_movements_is_not_frozen(store):
     assert "frozen" not in broken(store, (20, {"num_repeated": 1.0}), (20, STILL), (20, {"num_repeated": 1.0}))
+
+
+def test_a_chart_that_stands_on_the_bottom_of_a_still_page_is_no_half_frame(store):
+    assert "half_frame" not in broken(store, (40, STILL | {"lost_rows": 0.3}), (1, {}))
 
 
 def test_a_still_clip_is_not_frozen(store):

@@ -237,7 +237,7 @@ def _water(shape: Shape, rng: np.random.Generator) -> Frames:
             np.sin(columns * across + rows * down + speed * number / shape.rate + phase)
             for (across, down), speed, phase in waves
         )
-        glints = 60 * (height > 3.5)  # the sky in the crests
+        glints = 90 * (height > 1.5) * (rng.random(height.shape) < 0.5)  # the sky in the crests
         yield np.clip((118 + 14 * height + glints)[..., None] * tint, 0, 255).astype(np.uint8)
 
 
