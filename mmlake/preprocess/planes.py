@@ -55,8 +55,8 @@ def _shrunk(plane_HW: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
         plane_HW = cv2.resize(plane_HW[: 2 * half_H, : 2 * half_W], (half_W, half_H), interpolation=cv2.INTER_AREA)
     if plane_HW.shape == size_HW:
         return plane_HW
-    is_long = plane_HW.shape[0] >= 2 * height or plane_HW.shape[1] >= 2 * width
-    return cv2.resize(plane_HW, (width, height), interpolation=cv2.INTER_AREA if is_long else cv2.INTER_LINEAR)
+    # by area too: what lies between the points that a linear step takes would leave noise in a still picture
+    return cv2.resize(plane_HW, (width, height), interpolation=cv2.INTER_AREA)
 
 
 @functools.cache

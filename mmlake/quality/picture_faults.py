@@ -160,8 +160,8 @@ PICTURE_FAULT_RULES = (
         error_code=4309,
         severity="P2",
         measure="repeated_fraction",
-        high=0.15,
-        what="Frames repeat the one before while the picture moves: the rate was converted, or a drawing has fewer.",
+        high=0.55,  # drawings on twos, and what was converted from 24 frames to 30 or from 30 to 60, are sound
+        what="Most frames repeat the one before while the picture moves: the rate was converted from less than half.",
         fix="Bring it back to its own rate (ffmpeg's `mpdecimate`), or sample frames at a lower rate.",
     ),
     Rule(

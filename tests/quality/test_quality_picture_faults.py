@@ -64,7 +64,7 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"flicker": 17.0}, None),
         ({"flicker": 19.0}, "flicker"),
         ({"num_repeated": 0.4}, None),
-        ({"num_repeated": 0.5}, "repeated_frames"),
+        ({"num_repeated": 0.7}, "repeated_frames"),
         ({"num_missing": 0.3}, None),
         ({"num_missing": 0.4}, "dropped_frames"),
         ({"path": 0.049, "shift_x": 0.0}, None),
