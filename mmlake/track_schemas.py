@@ -33,7 +33,7 @@ _SIGNAL = pa.struct(
         ),
         # of every frame since the signal before, this one included; null where nobody collected it
         optional("num_frames", pa.float32(), "frames shown"),
-        optional("num_black", pa.float32(), "of them black: mean below 20 and deviation below 10"),
+        optional("num_black", pa.float32(), "of them black: mean below 20, deviation below 10, nowhere bright"),
         optional("num_repeated", pa.float32(), "of them equal to the frame before"),
         optional("num_missing", pa.float32(), "frames that the time stamps leave out"),
         optional("num_swings", pa.float32(), "turns of the mean luma by 8 grey levels and more; two are a flash"),
@@ -45,7 +45,7 @@ _SIGNAL = pa.struct(
         optional("path", pa.float32(), "sum of the lengths of the displacements from frame to frame, in widths"),
         optional("motion", pa.float32(), "sum over frames of the mean luma change besides that of the mean"),
         optional("spoiled", pa.float32(), "largest share of a picture in a green that no colour has"),
-        # of the frame of this signal; of the texture, from blockiness on, only twice a second, else null
+        # of the frame of this signal; of the texture, from blockiness on, in every third or fourth, else null
         optional("bar_top", pa.float32(), "share of the picture that is black lines at its top"),
         optional("bar_bottom", pa.float32(), "likewise"),
         optional("bar_left", pa.float32(), "likewise"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # H height, W width of a plane; S shifts; N positions of a profile
 _BLACK_LUMA, _BLACK_STD = 20.0, 10.0  # grey levels, full range, as the rule `black` has them
+_BLACK_BRIGHTEST = 64  # grey level of the small plane; noise of a lost signal is below it
 _REPEATED_AMID = 0.15  # of the smaller of the changes before and after it: an encoder corrects what it repeats
 _REPEATED = 0.12  # grey levels between small planes; a camera's noise leaves .2 and more, a repeated frame 0 to .1
 _GAP = 1.6  # frame distances; those in clocks of hundredths differ by a quarter
@@ -29,9 +30,9 @@ _SWING = 8.0  # grey levels that the mean must turn by: ITU-R BT.1702 counts fla
 _REACH = 0.08  # of the side: displacement between two frames that is searched for
 _FLAT_PROFILE = 2.0  # grey levels; a profile with less has nothing to follow
 _EXPLAINED = 0.5  # of the change of the profile that must vanish with the displacement
-# what is in the texture lasts, and full planes are large; of half seconds a film with a keyframe every 12 frames shows
-# its keyframes only
-_TEXTURE_EVERY_S = 0.37
+# what is in the texture lasts, and full planes are large: every third and fourth signal in turn, since at even
+# distances a film with a keyframe every 12 frames shows its keyframes only
+_TEXTURE_EVERY = (3, 4)
 _EIGHT_BIT = frozenset(
     {"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "yuv410p", "yuv411p", "nv12", "nv21", "gray"}
 )  # their first plane is luma
@@ -53,7 +54,7 @@ class PictureFaults:
         self._times: list[float] = []  # of the latest frames, for their distance
         self._means: list[float] = []  # of the latest three frames
         self._changes: list[float] = []  # to the frame before each of them
-        self._texture_s = -math.inf  # when the last texture was taken
+        self._waits, self._until_texture = cycle(_TEXTURE_EVERY), 0  # signals
         self._extreme, self._direction = 0.0, 0
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
@@ -65,7 +66,8 @@ class PictureFaults:
         sums = self._sums
         mean, deviation = (float(value[0, 0]) for value in cv2.meanStdDev(luma_HW))
         sums["num_frames"] += 1
-        sums["num_black"] += mean < _BLACK_LUMA and deviation < _BLACK_STD
+        if mean < _BLACK_LUMA and deviation < _BLACK_STD:
+            sums["num_black"] += cv2.minMaxLoc(luma_HW)[1] < _BLACK_BRIGHTEST  # a dark scene has lights
         self._low, self._high = min(self._low, mean), max(self._high, mean)
         self._swing(mean)
         self._spoiled = max(self._spoiled, _spoiled(vector))
@@ -86,8 +88,8 @@ class PictureFaults:
         self._times = [*self._times[-8:], time_s]
 
     def take(self, frame: VideoFrame, luma_HW: np.ndarray) -> dict[str, Any]:
-        """The fields of the signal of this frame, which was added last. Those of its texture are null where they were
-        taken less than half a second before."""
+        """The fields of the signal of this frame, which was added last. Those of its texture are null in most of
+        them."""
         found: dict[str, Any] = self._sums | {
             "luma_low": self._low,
             "luma_high": self._high,
@@ -95,9 +97,10 @@ class PictureFaults:
         }
         found |= dict(zip(("bar_top", "bar_bottom", "bar_left", "bar_right"), _bars(luma_HW), strict=True))
         found |= dict.fromkeys(TEXTURES) | {"lost_rows": _lost_rows(luma_HW)}
-        if self._times[-1] >= self._texture_s + _TEXTURE_EVERY_S:
-            self._texture_s = self._times[-1]
+        if not self._until_texture:
+            self._until_texture = next(self._waits)
             found |= texture(_full_luma(frame))
+        self._until_texture -= 1
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
         return found

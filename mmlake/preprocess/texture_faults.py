@@ -14,6 +14,7 @@ _NUM_BANDS, _BAND_PX = 6, 16
 _TRANSFORM_PX = 8
 _EDGE, _EDGE_RATIO = 2.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
+_SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
 _COMB_LEVELS = 6.0
@@ -74,7 +75,8 @@ def _pixelation(profile_W: np.ndarray) -> float:
     best = 0.0
     for side in sides:
         edges = _edges(pairs, side)
-        if len(edges) >= _FEWEST_EDGES:
+        # blocks of a codec on a smooth picture stand at even distances too, and are low
+        if len(edges) >= _FEWEST_EDGES and edges.mean() >= _SQUARE_STEP:
             # each of the places must hold an edge: a few windows of a desktop stand at even distances by chance
             share = float(edges.sum()) / total * float((edges > 0.25 * edges.mean()).mean())
             best = max(best, share - 2 / side)

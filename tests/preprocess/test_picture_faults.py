@@ -89,6 +89,13 @@ def test_black_frames_are_counted_one_by_one() -> None:
     assert traces([scene(), np.full((360, 640), 16, np.uint8), scene()])["num_black"] == 1
 
 
+def test_a_dark_scene_with_a_lamp_is_not_black() -> None:
+    dark = np.full((360, 640), 20, np.uint8)
+    assert traces([dark // 2])["num_black"] == 1
+    dark[100:110, 200:210] = 235
+    assert traces([dark])["num_black"] == 0
+
+
 def test_bars_are_shares_of_the_picture() -> None:
     barred = scene()
     barred[:45], barred[-45:] = 0, 0

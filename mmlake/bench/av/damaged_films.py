@@ -57,7 +57,7 @@ def _even(value: float) -> int:
 def _black(film: Film, out: Path, rng: np.random.Generator) -> None:
     """The signal is lost: nearly black, with a little noise, for nine tenths of the time or all of it."""
     start_s = rng.choice([0.0, 0.1]) * film.duration_s
-    level, noise = int(rng.integers(16, 22)), int(rng.integers(0, 5))
+    level, noise = int(rng.integers(14, 19)), int(rng.integers(0, 5))  # in either range
     _filtered(film, out, f"lutyuv=y={level}:u=128:v=128:enable='gte(t,{start_s:.3f})',noise=c0s={noise}:c0f=t")
 
 
