@@ -25,6 +25,7 @@ _BLACK_LUMA, _BLACK_STD = 20.0, 10.0
 # 3 (docs/quality.md)
 _STILL_CHANGE = 1.0
 _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
+_MIN_CONTRAST = 14.0  # grey levels; fog drawn without an edge has 6 to 11, the flattest filmed clip 16
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
 
@@ -75,8 +76,8 @@ def _keyframes(track: Track) -> list[Digest]:
 
 
 def _blur(planes: list[np.ndarray]) -> float | None:
-    """The median blur of the keyframes that have structure."""
-    found = [value for plane in planes if (value := blur(plane)) is not None]
+    """The median blur of the keyframes that have structure: fog and clouds are soft, and in focus."""
+    found = [value for plane in planes if plane.std() >= _MIN_CONTRAST and (value := blur(plane)) is not None]
     return float(np.median(found)) if found else None
 
 

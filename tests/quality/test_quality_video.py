@@ -63,6 +63,11 @@ def test_one_blurred_keyframe_of_three_is_no_blurred_video(store):
     assert rules_broken(video_track(store, [picture(1), picture(2, blur_px=5), picture(3)]), store) == []
 
 
+def test_soft_fog_is_not_out_of_focus(store):
+    fog = picture(1, blur_px=5).point(lambda level: 140 + level // 16)
+    assert measures_of(video_track(store, [fog]), store)["blur"] is None
+
+
 def test_blank_keyframes_have_no_say_in_sharpness(store):
     blank = Image.fromarray(np.zeros((120, 160), np.uint8))
     assert measures_of(video_track(store, [blank]), store)["blur"] is None
