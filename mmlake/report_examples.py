@@ -23,6 +23,11 @@ from mmlake.report import Example
 
 _MAX_MEDIA_BYTES = 800_000  # of one film or sound that goes into the page whole
 _MAX_KEYFRAMES = 6
+_IMAGE_SIDE_PX = 160
+EXAMPLE_COLUMNS = (  # of the catalog, that an example is made from
+    "digest", "modality", "sample_ids", "text", "status", "reason", "duration_s", "is_survivor", "tier", "score",
+    "keyframe_digests", "size_bytes", "kind", "span_start_s", "span_end_s",
+)  # fmt: skip
 T = TypeVar("T")
 
 
@@ -33,11 +38,12 @@ class Examples:
     lake: Lake
     sounds: Mapping[str, UnitSound]
     spans: Mapping[str, Span]  # of films
+    image_side_px: int  # longer side of a picture at most
 
     @classmethod
-    def of(cls, lake: Lake) -> Examples:
+    def of(cls, lake: Lake, *, image_side_px: int = _IMAGE_SIDE_PX) -> Examples:
         """Those of the lake as it is."""
-        return cls(lake, unit_sounds(lake), _film_spans(lake))
+        return cls(lake, unit_sounds(lake), _film_spans(lake), image_side_px)
 
     def example(self, row: Mapping[str, Any]) -> Example:
         """The unit of this row of the catalog."""
@@ -63,7 +69,7 @@ class Examples:
         store, sound = self.lake.store, self.sounds.get(row["digest"])
         match row["modality"]:
             case "image":
-                made.image = report.thumbnail(store.read(row["digest"]))
+                made.image = report.thumbnail(store.read(row["digest"]), max_side_px=self.image_side_px)
             case "video":
                 made.keyframes = [
                     small

@@ -6,7 +6,19 @@ Each command gathers plain data first and then prints it, as a table for people 
 
 from __future__ import annotations
 
-from mmlake.cli import bench, bench_av, environments, inspect, maintain, recipes, rows, upkeep, versions, word_errors
+from mmlake.cli import (
+    bench,
+    bench_av,
+    environments,
+    inspect,
+    maintain,
+    recipes,
+    review,
+    rows,
+    upkeep,
+    versions,
+    word_errors,
+)
 from mmlake.cli.app import app
 
 __all__ = [
@@ -17,6 +29,7 @@ __all__ = [
     "inspect",
     "maintain",
     "recipes",
+    "review",
     "rows",
     "upkeep",
     "versions",

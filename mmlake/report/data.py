@@ -209,6 +209,7 @@ class ReportData:
     samples_in_version: int | None = None
     samples: list[Example] = field(default_factory=list)  # admitted items, to inspect and listen to
     tracks: list[TrackExample] = field(default_factory=list)  # clips on one time axis, as the loader reads them
+    review: list[Example] = field(default_factory=list)  # for people to judge; a page of its own
     maps: list[EmbeddingMap] = field(default_factory=list)
     probe_scores: list[dict[str, Any]] = field(default_factory=list)  # summarize(...).to_pylist()
     probe_set: str = ""  # digest of the frozen probes

@@ -48,6 +48,7 @@ _SHARES = {
     "crossed": 0.08,
     "tracks": 0.12,
     "samples": 0.09,
+    "review": 0.0,  # all that is left, since it stands alone
 }
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
@@ -103,6 +104,7 @@ def render_report(
         "crossed": view.part("crossed", lambda: pair_groups(data.crossed, example=view.still, players=view.players)),
         "tracks": view.part("tracks", lambda: [view.track(each) for each in data.tracks]),
         "samples": view.part("samples", lambda: view.samples(data.samples)),
+        "review": view.part("review", lambda: [view.example(each) for each in data.review]),
     }
     css, script = Markup(_template("report.css")), Markup(_template("report.js"))
     html = (
@@ -266,7 +268,8 @@ class _View:
 
 def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
     given = [
-        ("summary", "Summary", True),
+        ("summary", "Summary", not data.review),
+        ("review", "Review", data.review),
         ("flow", "Flow of rows", parts["flows"]),
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
