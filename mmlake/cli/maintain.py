@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +22,12 @@ from mmlake.cli.app import (
     open_landing,
 )
 from mmlake.drawing import key_values, number_of, table
+from mmlake.errors import SettingsError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mmlake.landing import Landing
 
 
 @app.command(rich_help_panel="Inspect")
@@ -38,12 +46,16 @@ def scan(
             help="Stop where that many samples of each landing zone are found, in the order of shard keys.",
         ),
     ] = None,
+    ignored: Annotated[
+        bool,
+        typer.Option("--ignored", help="List the hidden, unfinished and marker files instead, which nothing reads."),
+    ] = False,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Which shards a landing zone has, in which format and with which modalities. Reads only; needs no lake.
 
-    Example: `mmlake scan --landing ./shards`,
+    Example: `mmlake scan --landing ./shards`, `mmlake scan --landing ./shards --ignored`,
     `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 100`
     """
     from mmlake.settings import Settings
@@ -51,6 +63,9 @@ def scan(
     from mmlake.sources.excerpt import scan_first
 
     section, zone = Settings.load(settings).sources, open_landing(landing)
+    if ignored:
+        _emit_left_out(zone, as_json=as_json)
+        return
     shards = scan_all(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
     data = [
@@ -59,7 +74,33 @@ def scan(
     ]
     drawn = table(number_of(len(rows), "shard"), ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])
     nothing = f"nothing to ingest in {zone.location}: no files but hidden, unfinished (.part, .tmp) and marker files"
-    emit(data, as_json=as_json, draw=lambda out: out.print(drawn if rows else nothing, soft_wrap=not rows))
+    counts = Counter[str]()
+    if not as_json and limit is None:
+        with suppress(SettingsError):  # storage that is not on this machine
+            counts.update(one.reason for one in zone.left_out())
+
+    def draw(out: Console) -> None:
+        out.print(drawn if rows else nothing, soft_wrap=not rows)
+        if counts["hidden"] or counts["unfinished"]:
+            named = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+            out.print(f"left out by their names: {named}; `mmlake scan --ignored` lists them", soft_wrap=True)
+
+    emit(data, as_json=as_json, draw=draw)
+
+
+def _emit_left_out(zone: Landing, *, as_json: bool) -> None:
+    """Show what the landing zone has and nothing reads."""
+    found = list(zone.left_out())
+    counts = Counter(one.reason for one in found)
+    data = {"counts": dict(sorted(counts.items())), "left_out": [one._asdict() for one in found]}
+    drawn = table(
+        f"{number_of(len(found), 'name')} left out",
+        ["path", "bytes", "reason"],
+        [[one.path, one.size_bytes, one.reason] for one in found],
+        right=["bytes"],
+    )
+    nothing = f"nothing is left out of {zone.location}"
+    emit(data, as_json=as_json, draw=lambda out: out.print(drawn if found else nothing, soft_wrap=not found))
 
 
 @app.command(rich_help_panel="Versions")
@@ -76,8 +117,6 @@ def probes(
 
     Example: `mmlake probes`, `mmlake probes --pin my-probes.jsonl`
     """
-    from collections import Counter
-
     from mmlake.evaluate import ProbeSet
     from mmlake.evaluate.probes import read_probe_file
     from mmlake.publish import pin_probes, pinned_probes

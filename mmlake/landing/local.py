@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+from mmlake.landing.zone import Entry, Landing, LeftOut, left_out_as, native, portable
 
 # where huggingface_hub keeps data sets
 _CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")
@@ -61,7 +61,7 @@ class LocalLanding(Landing):
                         below.append(path)
                     else:  # becomes a row: else its files would be missing without a word, or end the whole scan
                         entries.append(Entry(portable(path), 0, 0, "a directory that we may not list"))
-                elif not name.endswith(UNFINISHED) and name not in MARKERS:
+                elif left_out_as(name) is None:
                     try:
                         here = item.stat(follow_symlinks=False)
                         if stat.S_ISREG(here.st_mode):
@@ -71,6 +71,23 @@ class LocalLanding(Landing):
                     except FileNotFoundError:
                         continue  # deleted while the directory was listed
         return entries, below
+
+    def left_out(self) -> Iterator[LeftOut]:
+        pending = [""]
+        while pending:
+            at, below = pending.pop(), list[str]()
+            with suppress(FileNotFoundError), self._scandir(at or ".") as found:
+                for item in sorted(found, key=lambda one: one.name):
+                    path, reason = f"{at}{item.name}", left_out_as(item.name)
+                    if item.is_dir(follow_symlinks=False):
+                        if reason == "hidden":
+                            yield LeftOut(portable(path) + "/", 0, reason)
+                        elif os.access(item.path, os.R_OK | os.X_OK):  # else it is listed, as refused
+                            below.append(f"{path}/")
+                    elif reason is not None:
+                        with suppress(FileNotFoundError):  # deleted meanwhile
+                            yield LeftOut(portable(path), item.stat(follow_symlinks=False).st_size, reason)
+            pending.extend(reversed(below))
 
     def _scandir(self, directory: str) -> os._ScandirIterator[str]:
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NoReturn, TypeVar
 
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
-from mmlake.landing.zone import ENCODED, Entry, Landing, portable
+from mmlake.landing.zone import ENCODED, Entry, Landing, LeftOut, portable
 
 T = TypeVar("T")
 
@@ -59,6 +59,12 @@ class Mounts(Landing):
             with naming(name):
                 for directory, entries in zone.directories():
                     yield _below(name, directory), _moved(name, entries)
+
+    def left_out(self) -> Iterator[LeftOut]:
+        for name, zone in self.zones.items():
+            with naming(name):
+                for one in zone.left_out():
+                    yield one._replace(path=_below(name, one.path))
 
     def files(self, directory: str) -> list[Entry]:
         name, zone, inside = self._find(directory)

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
+from mmlake.errors import SettingsError
+
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
 # files about other files: `stat` and `open` find them, listings leave them out
@@ -36,8 +38,23 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
         return self.path.rpartition("/")[2]
 
 
+class LeftOut(NamedTuple):
+    """A name of the landing zone that is never listed."""
+
+    path: str  # portable; of a directory with a slash at its end, and what is below it is not looked at
+    size_bytes: int  # 0 for a directory
+    reason: str  # hidden, unfinished or marker
+
+
+def left_out_as(name: str) -> str | None:
+    """Why listings leave out a file of that name; None where they do not. Of directories, hidden ones are left out."""
+    if name.startswith("."):
+        return "hidden"
+    return "unfinished" if name.endswith(UNFINISHED) else "marker" if name in MARKERS else None
+
+
 class Landing(ABC):
-    """A landing zone. Hidden, unfinished and marker files are never listed."""
+    """A landing zone. Hidden, unfinished and marker files are never listed; see `left_out`."""
 
     # how many files a reader of many should open at once: more than one where each waits for a network
     num_at_once: int = 1
@@ -85,6 +102,13 @@ class Landing(ABC):
     def part_of(self, path: str) -> Landing:
         """The one of `parts` that has the path, under the same path; a landing zone without files where none has it."""
         return self
+
+    def left_out(self) -> Iterator[LeftOut]:
+        """What the listings leave out. Raises SettingsError where the storage is not on this machine."""
+        raise SettingsError(
+            f"what is left out of {self.location} cannot be listed: that is known of directories of this machine "
+            "alone; list the storage with its own client"
+        )
 
     def naming(self) -> AbstractContextManager[None]:
         """A context whose errors name the landing zone, where it is one of several."""

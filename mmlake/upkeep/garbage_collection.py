@@ -70,7 +70,8 @@ def collect(
             for digest, keep in zip(part, is_named(marks_of(part), named), strict=True):
                 if keep:
                     continue
-                since = before.get(digest, now_s)
+                # A pass by a clock that was ahead: else nothing would go until the clock is there again.
+                since = min(before.get(digest, now_s), now_s)
                 over = now_s - since >= grace_s
                 sizes["doomed" if over else "condemned"] += lake.store.size(digest)
                 if over:

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ def collect(root: str) -> None:
         upkeep.collect(opened(root), now_s=FAR_S, grace_s=0)
 
 
+def collect_now(root: str) -> dict[str, int]:
+    """What one pass of the garbage collection by the clock counted, as `mmlake gc` makes it."""
+    return upkeep.collect(opened(root), now_s=time.time()).to_dict()
+
+
 def compact(root: str) -> None:
     """The catalog's files merged."""
     opened(root).catalog.compact()
@@ -89,7 +95,7 @@ def read(root: str) -> list[str]:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (run, publish_all, collect, compact, repair, migrate, read)
+    job.__name__: job for job in (run, publish_all, collect, collect_now, compact, repair, migrate, read)
 }
 
 

@@ -35,6 +35,7 @@ class Control(ctypes.Structure):
         ("code", ctypes.c_uint32),
         ("trace", ctypes.c_uint32),
         ("hits", ctypes.c_uint64),
+        ("ahead_s", ctypes.c_int64),
         ("root", ctypes.c_char * 1024),
         ("record", ctypes.c_char * 1024),
     )
@@ -89,13 +90,22 @@ class Machine:
         with self._server:
             self._server.stdin.close()
 
-    def do(self, job: str, *given: Any, root: Path, fault: Fault | None = None, record: Path | None = None) -> Outcome:
-        """What became of the job. root: the directory below which calls count. record: where the calls are written."""
+    def do(
+        self,
+        job: str,
+        *given: Any,
+        root: Path,
+        fault: Fault | None = None,
+        record: Path | None = None,
+        ahead_s: int = 0,
+    ) -> Outcome:
+        """What became of the job. root: the directory below which calls count. record: where the calls are written.
+        ahead_s: how far its clock is before the machine's."""
         with tempfile.NamedTemporaryFile(dir=self._directory) as file:
             file.truncate(ctypes.sizeof(Control))
             shared = mmap.mmap(file.fileno(), ctypes.sizeof(Control))
             control = Control.from_buffer(shared)
-            control.root = os.fsencode(root.resolve())
+            control.root, control.ahead_s = os.fsencode(root.resolve()), ahead_s
             if record is not None:
                 control.trace, control.record = 1, os.fsencode(record)
             if fault is not None:

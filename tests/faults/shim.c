@@ -1,5 +1,6 @@
 /* What stands between a program and its files, loaded with LD_PRELOAD: it counts the system calls below one directory,
- * lets the n-th of a kind fail or be the last, and records what was written, named and synced.
+ * lets the n-th of a kind fail or be the last, and records what was written, named and synced. It can put the clock
+ * forward and back.
  *
  * Nothing happens before `faults_arm` was given a control file (layout: struct control, see machine.py). One lock is
  * held over each call and its record, so the record is in the order of the calls.
@@ -20,12 +21,14 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -40,6 +43,7 @@ struct control {
     uint32_t code; /* errno */
     uint32_t trace;
     uint64_t hits;
+    int64_t ahead_s; /* of the machine's clock */
     char root[1024];
     char record[1024];
 };
@@ -404,4 +408,26 @@ int flock(int handle, int operation) {
     char path[PATH_MAX];
     if (ours(handle, path) && LOCKED(fails(LOCK))) return -1;
     return real_flock(handle, operation);
+}
+
+/* --- the clock of the wall, in the program; the times of files stay the kernel's */
+
+int clock_gettime(clockid_t clock, struct timespec *into) {
+    REAL(clock_gettime);
+    int got = real_clock_gettime(clock, into);
+    if (got == 0 && control && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        into->tv_sec += control->ahead_s;
+    return got;
+}
+int gettimeofday(struct timeval *restrict into, void *restrict zone) {
+    REAL(gettimeofday);
+    int got = real_gettimeofday(into, zone);
+    if (got == 0 && control) into->tv_sec += control->ahead_s;
+    return got;
+}
+time_t time(time_t *into) {
+    REAL(time);
+    time_t got = real_time(NULL) + (control ? control->ahead_s : 0);
+    if (into) *into = got;
+    return got;
 }

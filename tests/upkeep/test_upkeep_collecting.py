@@ -36,6 +36,18 @@ def test_a_stray_blob_is_condemned_at_first_and_deleted_after_its_grace(own) -> 
     assert digest not in lake.store
 
 
+def test_the_grace_of_a_blob_condemned_by_a_clock_that_was_ahead_begins_anew(own) -> None:
+    """It was kept until the clock came there again, years where that was wrong by years."""
+    lake = own.lake
+    digest = lake.store.put(STRAY)
+    assert collect(lake, now_s=900 * DAY_S, grace_s=DAY_S).condemned == 1
+    back = collect(lake, now_s=0.0, grace_s=DAY_S)
+    assert (back.condemned, back.deleted) == (1, 0)
+    assert collect(lake, now_s=DAY_S - 1, grace_s=DAY_S).deleted == 0
+    assert collect(lake, now_s=DAY_S, grace_s=DAY_S).deleted == 1
+    assert digest not in lake.store
+
+
 def test_everything_that_is_named_is_there_after_a_collection_without_grace(own) -> None:
     lake = own.lake
     before = set(lake.store.digests())
