@@ -16,7 +16,7 @@ FIELD_CODES: tuple[tuple[str, str, tuple[int, ...], str], ...] = (
     ("5XXX", "several processes write one shard", (),
      "tests/shards/test_shard_files.py::test_a_second_writer_is_asked_to_wait"),
     ("6XXX", "sound and picture do not belong together: found by their times and words, not by meaning",
-     (4331, 4332, 4002),
+     (4331, 4332, 4333, 4002),
      "tests/quality/test_sync.py::test_an_offset_flags_and_a_large_one_isolates"),
     ("7XXX", "frames come out of order, or of another place", (3302,),
      "tests/cuts/test_cut_films.py::test_neighbouring_clips_hold_every_frame_of_the_film_once"),

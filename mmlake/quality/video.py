@@ -15,7 +15,13 @@ from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAU
 from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.sync import SYNC_MEASUREMENT, SYNC_RULES
-from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
+from mmlake.quality.transcript import (
+    STRAY_LINES,
+    SUBTITLE_MEASUREMENT,
+    TRANSCRIPT_MEASUREMENT,
+    UNSPOKEN_CUES,
+    WRONG_TRANSCRIPT,
+)
 from mmlake.quality.video_fidelity import FIDELITY_MEASUREMENT
 from mmlake.records import Digest
 
@@ -116,6 +122,7 @@ VIDEO_MEASUREMENTS = (
     PICTURE_FAULT_MEASUREMENT,
     PIXEL_ASPECT_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
+    SUBTITLE_MEASUREMENT,
     SYNC_MEASUREMENT,
 )
 
@@ -174,6 +181,7 @@ VIDEO_RULES = (
     NOISY,
     WRONG_TRANSCRIPT,
     STRAY_LINES,
+    UNSPOKEN_CUES,
     DAMAGED,
     *SYNC_RULES,
 )
