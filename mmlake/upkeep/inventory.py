@@ -118,13 +118,13 @@ def checked_and_repaired(
     kind: Kind, lake: Lake, units: list[str], *, repair: bool = False, advance: Advance = silent
 ) -> Checked:
     """What is wrong with those units of the kind, once what can be had again is. repair: else nothing is changed."""
-    found: dict[str, list[str]] = {}
-    for unit, problem in problems_of(kind, lake, units, advance=advance):
-        found.setdefault(unit, []).append(problem)
+    found = _found(kind, lake, units, advance=advance)
     outcomes: dict[str, Repair] = {}
     if repair and found and kind.repair is not None:
         with lake.locked("run"):  # a run would read what is being put back
-            outcomes = {one.unit: one for one in kind.repair(lake, sorted(found))}
+            # A run that has ended since wrote those files while they were read.
+            found = _found(kind, lake, sorted(found))
+            outcomes = {one.unit: one for one in kind.repair(lake, sorted(found))} if found else {}
     done = [unit for unit, one in outcomes.items() if one.outcome in (rebuilding.REPAIRED, rebuilding.REPLACED)]
     left = {unit: problems for unit, problems in sorted(found.items()) if unit not in done}
     return Checked(
@@ -139,6 +139,14 @@ def checked_and_repaired(
         repaired=sorted(done),
         remarks=[f"{kind.name} {unit}: {outcomes[unit].detail}" for unit in sorted(done) if outcomes[unit].detail],
     )
+
+
+def _found(kind: Kind, lake: Lake, units: list[str], *, advance: Advance = silent) -> dict[str, list[str]]:
+    """Unit -> what is wrong with it."""
+    found: dict[str, list[str]] = {}
+    for unit, problem in problems_of(kind, lake, units, advance=advance):
+        found.setdefault(unit, []).append(problem)
+    return found
 
 
 def _advice(kind: Kind) -> str:

@@ -18,7 +18,7 @@ from mmlake_assets.definitions import defs
 ROOT = Path(__file__).parents[2]
 NUM_ROWS = {
     "A": 19, "B": 8, "C": 7, "D": 5, "E": 19, "F": 15, "G": 10, "H": 12, "I": 6, "J": 12, "K": 21,
-    "L": 7, "M": 6, "N": 15, "O": 8, "P": 3, "Q": 6, "R": 6, "S": 4, "T": 14, "U": 20, "V": 38,
+    "L": 7, "M": 6, "N": 15, "O": 8, "P": 3, "Q": 6, "R": 6, "S": 4, "T": 14, "U": 20, "V": 39,
 }  # fmt: skip
 COMMANDS = set(typer.main.get_command(app).commands)
 ASSETS = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}

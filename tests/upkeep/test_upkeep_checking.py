@@ -9,7 +9,15 @@ import pytest
 from mmlake.errors import RemoteUnavailable, TableCorrupt
 from mmlake.publish.ledger import lake_slots
 from mmlake.tables import Slot
-from mmlake.upkeep import check_blobs, check_tables, collect, named_blobs, repair_blobs
+from mmlake.upkeep import (
+    check_blobs,
+    check_tables,
+    checked_and_repaired,
+    collect,
+    named,
+    named_blobs,
+    repair_blobs,
+)
 
 
 def _damaged(lake) -> Slot:
@@ -32,6 +40,24 @@ def test_blobs_are_checked_and_repaired_next_to_a_damaged_table(own) -> None:
     assert list(check_blobs(lake, named_blobs(lake))) == [(lost, "missing")]
     assert [one.outcome for one in repair_blobs(lake, [lost])] == ["repaired"]
     assert [str(slot) in problem for problem in check_tables(lake, [slot])] == [True]
+
+
+def test_what_a_run_has_written_since_it_was_read_is_not_repaired(own, monkeypatch) -> None:
+    """A run beside `fsck --repair` lost the tables that it was writing when they were read."""
+    lake = own.lake
+    path = lake.tables.path(next(iter(lake.tables.stamps("items", "image"))))
+    sound, real = path.read_bytes(), type(lake).locked
+    _damaged(lake)
+
+    def locked(self, name: str):
+        path.write_bytes(sound)  # the run ends, and lets the lock go
+        return real(self, name)
+
+    monkeypatch.setattr(type(lake), "locked", locked)
+    kind = next(one for one in named(("tables",)))
+    found = checked_and_repaired(kind, lake, kind.units(lake), repair=True)
+    assert (found.left, found.repaired) == ([], [])
+    assert path.read_bytes() == sound
 
 
 @pytest.mark.parametrize("error", [RemoteUnavailable("503"), OSError(errno.EIO, "the disk")], ids=["remote", "disk"])
