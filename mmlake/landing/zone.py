@@ -41,7 +41,7 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
 class LeftOut(NamedTuple):
     """A name of the landing zone that is never listed."""
 
-    path: str  # portable; of a directory with a slash at its end, and what is below it is not looked at
+    path: str  # portable; of a directory with a slash at its end, and what is below it is not listed
     size_bytes: int  # 0 for a directory
     reason: str  # hidden, unfinished or marker
 

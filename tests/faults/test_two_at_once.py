@@ -77,7 +77,7 @@ def test_a_second_run_and_a_publish_are_refused_while_a_run_is_under_way(recorde
 
 
 @pytest.mark.parametrize("job", ["collect", "repair"])
-def test_a_run_beside_garbage_collection_or_repair_ends_at_the_ids_of_an_undisturbed_one(
+def test_a_run_next_to_garbage_collection_or_repair_ends_at_the_ids_of_an_undisturbed_one(
     job: str, machine: Machine, recorded: Recorded, tmp_path: Path
 ) -> None:
     """`collect` has no grace, so that whatever the run has put and not yet named would go."""

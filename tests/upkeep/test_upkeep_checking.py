@@ -43,7 +43,7 @@ def test_blobs_are_checked_and_repaired_next_to_a_damaged_table(own) -> None:
 
 
 def test_what_a_run_has_written_since_it_was_read_is_not_repaired(own, monkeypatch) -> None:
-    """A run beside `fsck --repair` lost the tables that it was writing when they were read."""
+    """A run next to `fsck --repair` lost the tables that it was writing when they were read."""
     lake = own.lake
     path = lake.tables.path(next(iter(lake.tables.stamps("items", "image"))))
     sound, real = path.read_bytes(), type(lake).locked
