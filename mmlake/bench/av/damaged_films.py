@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.cuts.runner import program
+from mmlake.decoders import open_media
 
 _X264 = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "21", "-threads", "1", "-pix_fmt", "yuv420p")
 _TIMEOUT_S = 120.0
@@ -31,9 +32,7 @@ Damage = Callable[[Film, Path, np.random.Generator], None]
 
 def film_of(path: Path) -> Film:
     """Size, rate and length as the container has them."""
-    import av
-
-    with av.open(str(path), metadata_errors="replace") as container:
+    with open_media(path) as container:
         stream = container.streams.video[0]
         rate = float(stream.average_rate or 25)
         duration_s = container.duration / 1e6 if container.duration else (stream.frames or 50) / rate
