@@ -66,16 +66,10 @@ def one(lake: Lake) -> list[str]:
 
 
 def tables(lake: Lake) -> list[str]:
-    """Every slot that has a stamp or rows, or whose result of a version is there."""
+    """Every slot that has a stamp or rows."""
     rows = files_below(lake.tables.root, f"*/*/**/*{_ROWS}")
     held = {str(Slot(*path.removesuffix(_ROWS).split("/", 2))) for path in rows}
-    made = {
-        str(slot_of(step, name))
-        for name in _names_of(lake)
-        for step in VERSION_STEPS
-        if result_path(lake, name, step).exists()
-    }
-    return sorted(held | made | {str(slot) for slot in lake_slots(lake)})
+    return sorted(held | {str(slot) for slot in lake_slots(lake)})
 
 
 def refs(lake: Lake) -> list[str]:

@@ -39,8 +39,13 @@ def test_damage_to_any_file_of_the_kind_is_noticed(own, kind) -> None:
         count += 1
         if not is_noticed(own.lake, kind):
             unnoticed.append((file, what))
+    # a stamp of a version step that is gone is an interrupted publish to fsck: the next run makes the step again
+    unnoticed = [(file, what) for file, what in unnoticed if not (what == "deletion" and STAMP_OF_A_VERSION in file)]
     assert [(file, what) for file, what in unnoticed if what != "flip" or not file.startswith(BY_VALUE)] == []
     assert count >= 2
+
+
+STAMP_OF_A_VERSION = "/all/"  # tables/<step>/all/<version>.stamp.json
 
 
 def harm(path: Path) -> None:
