@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from mmlake.catalogue_entry import ErrorCode
+from mmlake.device_codes import DEVICE_CODES
 from mmlake.model_codes import MODEL_CODES
 
 __all__ = ["CODES", "TRANSIENT_CODES", "ErrorCode"]
@@ -288,6 +289,7 @@ _ENTRIES = (
         "then `mmlake retry`.",
         is_transient=True,
     ),
+    *DEVICE_CODES,
     ErrorCode(
         code=3201,
         name="transcript_mismatch",

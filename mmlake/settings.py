@@ -26,6 +26,7 @@ from mmlake.endpoint import EndpointSettings
 from mmlake.engine import EngineSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
+from mmlake.film_decoders import DecodeSettings
 from mmlake.plugins import PluginSettings
 from mmlake.preprocess import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.quality import CheckSettings, QualitySettings
@@ -44,6 +45,7 @@ class Settings:
 
     sources: SourceSettings = field(default_factory=SourceSettings)
     preprocess: PreprocessSettings = field(default_factory=PreprocessSettings)
+    decode: DecodeSettings = field(default_factory=DecodeSettings)
     align: AlignSettings = field(default_factory=AlignSettings)
     speakers: SpeakerSettings = field(default_factory=SpeakerSettings)
     units: UnitSettings = field(default_factory=UnitSettings)

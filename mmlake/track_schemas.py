@@ -84,7 +84,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=4,
+    version=5,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -113,6 +113,9 @@ TRACKS = TableSchema(
             optional("container_duration_s", pa.float64(), "what the header claims"),
             optional("frame_rate", pa.float64(), "average, frames per second"),
             optional("video_codec", pa.string()),
+            optional("decoder", pa.string(), "row of FILM_DECODERS that decoded the pictures of a film"),
+            optional("fallback_code", pa.int32(), "why it was not the row that the settings choose: 3111 to 3114"),
+            optional("fallback_reason", pa.string(), "likewise, with the measured value"),
             optional("audio_codec", pa.string()),
             optional("sample_rate_hz", pa.int32(), "of the source"),
             optional("num_channels", pa.int32(), "of the source"),

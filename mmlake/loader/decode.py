@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from mmlake.decoders import check_sample_rate
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
 from mmlake.formats.jpegs import split_jpegs
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
@@ -81,6 +85,14 @@ def _as_sound(data: bytes) -> np.ndarray:
     return resampled.astype(np.float32, copy=False)
 
 
+def _as_clip(data: bytes, *, settings: DecodeSettings | None = None) -> Clip:
+    """The pictures of a film or clip, by the row of FILM_DECODERS that the settings choose."""
+    with tempfile.NamedTemporaryFile(prefix="mmlake-clip-") as file:  # drivers open files
+        file.write(data)
+        file.flush()
+        return decode_clip(Path(file.name), settings=settings or DecodeSettings())
+
+
 DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "bytes": bytes,
     "text": _as_text,
@@ -88,6 +100,7 @@ DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "image": _as_image,
     "frames": _as_frames,
     "sound": _as_sound,
+    "clip": _as_clip,
 }
 AUTO: Final = {
     "txt": "text",
@@ -107,8 +120,9 @@ AUTO: Final = {
 }
 
 
-def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any]]:
-    """Ending -> decoder. choice: "bytes" (none), "auto" (AUTO), or a mapping of endings to names of DECODERS."""
+def decoders(choice: str | Mapping[str, str], films: DecodeSettings | None = None) -> dict[str, Callable[[bytes], Any]]:
+    """Ending -> decoder. choice: "bytes" (none), "auto" (AUTO), or a mapping of endings to names of DECODERS. films:
+    how "clip" decodes."""
     if isinstance(choice, str):
         if choice not in ("bytes", "auto"):
             raise SettingsError(
@@ -120,7 +134,9 @@ def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any
             f"decode names {strangers}, expected some of {sorted(DECODERS)}; decode anything else in your own "
             "code, from bytes"
         )
-    return {ending: DECODERS[name] for ending, name in choice.items()}
+    film_decoder(films or DecodeSettings())  # refused at once, not at the first clip
+    known = DECODERS | {"clip": functools.partial(_as_clip, settings=films)}
+    return {ending: known[name] for ending, name in choice.items()}
 
 
 def decoded(ending: str, data: bytes, by_ending: Mapping[str, Callable[[bytes], Any]]) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
+from mmlake.film_decoders import DecodeSettings
 from mmlake.loader.decode import decoded, decoders
 from mmlake.loader.entries import entries, file_state
 from mmlake.loader.mixed_order import read_mixture
@@ -54,6 +55,7 @@ class ShardStream:
         rank: int = 0,
         world_size: int = 1,
         decode: str | Mapping[str, str] = "bytes",
+        films: DecodeSettings | None = None,
         modality: str | None = None,
         weights: bool = True,
         verify: str = "full",
@@ -63,7 +65,7 @@ class ShardStream:
         mixture: bool = True,
     ) -> None:
         """index: a folder of shards, or its index.json. seed: that of the version's recipe where None. decode: see
-        `decode.decoders`. weights: put `__weight__` into each sample.
+        `decode.decoders`; films: how its "clip" decodes. weights: put `__weight__` into each sample.
 
         verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out.
         on_corrupt: "error", or "skip", which leaves out damaged shards and samples and lists them in `skipped`.
@@ -95,15 +97,14 @@ class ShardStream:
         self.seed: int = seed if seed is not None else self._mixed.seed if self._mixed is not None else 0
         self.epoch, self.shuffle, self.rank, self.world_size = epoch, shuffle, rank, world_size
         self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
-        self._decoders, self._weights, self._verify = decoders(decode), weights, checked_mode(verify)
+        self._decoders, self._weights, self._verify = decoders(decode, films), weights, checked_mode(verify)
         self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
         self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
-        self._groups = RowGroups()
-        self._max_open, self._num_open_samples = max_open(), 0
+        self._groups, self._max_open, self._num_open_samples = RowGroups(), max_open(), 0
         # shards that need no second full check when they are opened again, as their files were
         self._verified: dict[int, tuple[int, int] | None] = {}
-        self._start = 0  # the first global position that is not used up
-        self._taken = 0  # positions that this process has passed since then
+        # the first global position that is not used up; positions that this process has passed since then
+        self._start, self._taken = 0, 0
 
     def __len__(self) -> int:
         """Samples that this rank still gives out in this epoch."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mmlake.decoders import sound_stream
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess.container import Decoding, check_complete, opened
+from mmlake.preprocess.container import Decoding, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
@@ -40,7 +40,7 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
         if (stream := sound_stream(container)) is None:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         codec = stream.codec_context.name
-        container_s = container.duration / 1e6 if container.duration is not None else None
+        container_s = claimed_s(container)
         check_bounds(stream, container_s, settings=settings)  # before anything is decoded
         info = StreamInfo.of(stream) if container.format.name == "flac" else None
         found = None

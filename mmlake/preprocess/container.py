@@ -202,6 +202,15 @@ def _mp3(file: IO[bytes], size: int) -> str | None:
     return _short("MP3 header", int(declared * (1 - _XING_SLACK_FRACTION)), size - start)
 
 
+def claimed_s(container: InputContainer) -> float | None:
+    """How long the header says that the media last; None where it does not say."""
+    if container.duration is None:
+        return None
+    # Matroska has the time at which the last frame ends, others the time from the first to there
+    start = max(0, container.start_time or 0) if "matroska" in container.format.name else 0
+    return max(0, container.duration - start) / 1e6
+
+
 def check_complete(
     *,
     decoded_s: float,
@@ -232,8 +241,17 @@ def check_complete(
 class Decoding:
     """Frames of the chosen streams, packet by packet, with the damage noted instead of raised."""
 
-    def __init__(self, container: InputContainer, streams: list[Stream], *, origin_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        container: InputContainer,
+        streams: list[Stream],
+        *,
+        origin_s: float = 0.0,
+        counted: Stream | None = None,
+    ) -> None:
+        """counted: one of the streams, whose packets are counted and not decoded."""
         self._container, self._streams, self._origin_s = container, streams, origin_s
+        self._counted, self.num_counted = counted, 0
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
@@ -254,6 +272,9 @@ class Decoding:
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
             if packet.pts is not None and packet.time_base is not None:
                 self._last_s = max(0.0, float(packet.pts * packet.time_base) - self._origin_s)
+            if packet.stream is self._counted:
+                self.num_counted += packet.size > 0 and not packet.is_discard
+                continue
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.keyframes import Keyframe
@@ -47,9 +48,12 @@ class Decoder:
     # (item, settings=) -> what decoding gave; raises UnreadableItem, and whatever a library raises
     kernel: Callable[..., Decoded]
     in_memory: bool = False  # whether the kernel takes bytes; a file otherwise
+    has_pictures: bool = False  # whether the kernel takes decode=, by which row pictures of films are decoded
 
-    def kernel_with(self, settings: PreprocessSettings) -> Callable[[Encoded], Decoded]:
+    def kernel_with(self, settings: PreprocessSettings, decode: DecodeSettings) -> Callable[[Encoded], Decoded]:
         """The kernel for these settings."""
+        if self.has_pictures:
+            return functools.partial(self.kernel, settings=settings, decode=decode)
         return functools.partial(self.kernel, settings=settings)
 
 
@@ -68,8 +72,8 @@ def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
-def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
-    film = video_track(item.path, settings=settings)
+def _video(item: Encoded, *, settings: PreprocessSettings, decode: DecodeSettings) -> Decoded:
+    film = video_track(item.path, settings=settings, decode=decode)
     transcript = _transcript(item.sample_text, settings=settings)
     columns = film.columns | _speech(film.flac, settings=settings) | transcript
     return Decoded(columns, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript)
@@ -77,7 +81,7 @@ def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)
 IMAGE_DECODER = Decoder(kernel=_image, in_memory=True)
-VIDEO_DECODER = Decoder(kernel=_video)
+VIDEO_DECODER = Decoder(kernel=_video, has_pictures=True)
 AUDIO_DECODER = Decoder(kernel=_audio)
 
 

@@ -48,6 +48,7 @@ class PictureFaults:
     """Collects traces; `take` gives those since it was called before."""
 
     def __init__(self) -> None:
+        self.has_texture = True  # false where frames were shrunk: blocks and noise are gone
         self._luma: np.ndarray | None = None
         self._coarse: np.ndarray | None = None
         self._profiles: list[np.ndarray] = []
@@ -99,7 +100,7 @@ class PictureFaults:
         found |= dict.fromkeys(TEXTURES) | {"lost_rows": _lost_rows(luma_HW)}
         if not self._until_texture:
             self._until_texture = next(self._waits)
-            found |= texture(_full_luma(frame))
+            found |= texture(_full_luma(frame)) if self.has_texture else {}
         self._until_texture -= 1
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0

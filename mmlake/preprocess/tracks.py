@@ -14,6 +14,7 @@ import pyarrow as pa
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.error_codes import CODES
+from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.settings import PreprocessSettings
@@ -58,6 +59,7 @@ def tracks(
     decoder: Decoder,
     store: Blobs,
     settings: PreprocessSettings | None = None,
+    decode: DecodeSettings | None = None,
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
@@ -65,7 +67,7 @@ def tracks(
 
     decoder: the modality's (`mmlake/modalities.py`). An item that cannot be decoded becomes a row with status
     unreadable, a code and a reason. Raises only for settings, missing libraries, a failing disk and a store that does
-    not answer. runner: where decoders run.
+    not answer. decode: by which row the pictures of films are decoded. runner: where decoders run.
     """
     settings = settings or PreprocessSettings()
     recognizer = SpeechRecognizer(settings)
@@ -79,7 +81,7 @@ def tracks(
             advance(1)
     decoded = map_opened(
         runner,
-        decoder.kernel_with(settings),
+        decoder.kernel_with(settings, decode or DecodeSettings()),
         readable,
         opened=partial(_encoded, store=store, in_memory=decoder.in_memory),
         code=_UNDECODABLE,

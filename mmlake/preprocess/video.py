@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess.container import Decoding, FrameClock, check_complete, opened
+from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
+from mmlake.preprocess.container import Decoding, FrameClock, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.picture_faults import PictureFaults
@@ -21,6 +23,10 @@ from mmlake.preprocess.sound import SoundWriter, check_bounds
 if TYPE_CHECKING:
     import numpy as np
     from av import VideoFrame
+    from av.audio.stream import AudioStream
+    from av.video.stream import VideoStream
+
+_HIDDEN_FRAMES = ("vp8", "libvpx")  # codecs with packets that are never shown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,29 +38,35 @@ class VideoDecoded:
     flac: bytes | None
 
 
-def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
-    """The decoded video. Raises UnreadableItem 3001 to 3009."""
+def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
+    """The decoded video; the default row decodes what the chosen one cannot, and the columns say why. Raises
+    UnreadableItem 3001 to 3009, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
+    if decode is None or decode.decoder == PYAV:
+        return _decoded(path, settings, None)
+    try:
+        return _decoded(path, settings, decode)
+    except Refused as refused:
+        film = _decoded(path, settings, None)
+        film.columns.update(fallback_code=refused.code, fallback_reason=refused.reason)
+        return film
+
+
+def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | None) -> VideoDecoded:
+    """decode: by which row the pictures are decoded; None for the pass that decodes pictures and sound together."""
     import av
 
     with opened(path) as container:
-        stream = picture_stream(container)
-        num_pixels = stream.codec_context.width * stream.codec_context.height
-        if num_pixels > settings.max_pixels:
-            raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
-        played = sound_stream(container)
+        stream, played = picture_stream(container), sound_stream(container)
         sounds = [] if played is None else [played]
-        video_codec, audio_codec = (
-            stream.codec_context.name,
-            sounds[0].codec_context.name if sounds else None,
-        )
-        container_s = container.duration / 1e6 if container.duration is not None else None
-        for one in sounds:
-            check_bounds(one, container_s, settings=settings)  # before anything is decoded
-        if stream.frames > settings.max_frames:
-            raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
+        video_codec, audio_codec = stream.codec_context.name, played.codec_context.name if played else None
+        container_s = claimed_s(container)
+        _check_header(stream, played, container_s, settings)
         clock = FrameClock(container, stream)
         reader = _Reader(clock=clock, aspect=pixel_aspect(stream.sample_aspect_ratio), settings=settings)
-        decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s)
+        if decode is not None:
+            _read(reader, Film.of(path), decode)
+        counted = None if decode is None else stream
+        decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, counted=counted)
         with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
             for frame in decoding:
                 if isinstance(frame, av.VideoFrame):
@@ -62,6 +74,10 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
                 else:
                     writer.add(frame)
             sound = writer.finish()
+    if decode is not None and decoding.num_counted != reader.num_frames and video_codec not in _HIDDEN_FRAMES:
+        raise Refused(
+            3114, f"{decode.decoder} gave num_frames={reader.num_frames}, the film has {decoding.num_counted}"
+        )
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
     num_errors = decoding.num_errors + writer.num_dropped
@@ -80,6 +96,7 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
     columns |= {
         "container_duration_s": container_s,
         "video_codec": video_codec,
+        "decoder": PYAV if decode is None else decode.decoder,
         "num_decode_errors": num_errors,
         "damages": decoding.damages.column(),
     }
@@ -90,6 +107,28 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             "num_channels": writer.num_channels,
         }
     return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
+
+
+def _check_header(
+    stream: VideoStream, played: AudioStream | None, container_s: float | None, settings: PreprocessSettings
+) -> None:
+    """Raises UnreadableItem 3004, 3006, 3007, 3008 for what the header claims, before anything is decoded."""
+    num_pixels = stream.codec_context.width * stream.codec_context.height
+    if num_pixels > settings.max_pixels:
+        raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
+    if played is not None:
+        check_bounds(played, container_s, settings=settings)
+    if stream.frames > settings.max_frames:
+        raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
+
+
+def _read(reader: _Reader, film: Film, decode: DecodeSettings) -> None:
+    """All pictures of the film by the row that is chosen. Raises Refused."""
+    size = film.shrunk(decode.shrink_above_px)
+    reader.start(film, is_shrunk=size is not None)
+    with closing(pictures(film, size, settings=decode)) as shown:
+        for picture in shown:
+            reader.add(picture.as_frame(film.time_base))
 
 
 @dataclass(kw_only=True)
@@ -112,6 +151,11 @@ class _Reader:
         self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
         self._faults = PictureFaults()
 
+    def start(self, film: Film, *, is_shrunk: bool) -> None:
+        """Take what frames that another row decoded do not say: the size that is stored, and how it is turned."""
+        self._size, self._rotation = (film.width_px, film.height_px), film.rotation
+        self._faults.has_texture = not is_shrunk
+
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame."""
         if frame.width * frame.height > self.settings.max_pixels:  # the size may change within a stream
@@ -124,11 +168,9 @@ class _Reader:
             raise UnreadableItem(3008, f"num_frames={self.num_frames + 1} not in [1, {self.settings.max_frames}]")
         time_s = self.clock.time_of(frame.pts, frame.time_base)
         if not self.num_frames:
-            self._first_s, self._size, self._rotation = (
-                time_s,
-                (frame.width, frame.height),
-                round(frame.rotation / 90) * 90,
-            )
+            self._first_s = time_s
+            if self._size == (0, 0):
+                self._size, self._rotation = (frame.width, frame.height), round(frame.rotation / 90) * 90
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._faults.add(luma_HW, vector, time_s)

@@ -11,7 +11,8 @@ from mmlake.lake import Lake
 from mmlake.tables import Slot
 
 _SECTIONS = (
-    "sources", "preprocess", "align", "speakers", "units", "captions", "quality", "dedup", "decontaminate", "embed",
+    "sources", "preprocess", "decode", "align", "speakers", "units", "captions", "quality", "dedup", "decontaminate",
+    "embed",
 )  # fmt: skip
 _TABLES = (
     "tracks", "alignments", "speakers", "units", "captions", "measures", "verdicts", "fingerprints", "embeddings",

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from mmlake import costs, evaluate, provenance
 from mmlake.errors import ContractBroken, MmlakeError, RefMissing
+from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
@@ -32,7 +33,7 @@ from mmlake.store import write_atomically
 from mmlake.versions import Manifest, utc_now
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
-_SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on
+_SETTINGS = ("sources", "preprocess", *OF_PICTURES, "embed")  # what the content of every version depends on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

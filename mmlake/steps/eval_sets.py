@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from mmlake import preprocess, sources
 from mmlake.dedup import DecontaminateSettings, EvalSet
 from mmlake.errors import RefMissing, SettingsError
+from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.locks import waiting_lock
 from mmlake.records import LEADING_ROLES, canonical_json, digest_of
@@ -30,7 +31,7 @@ from mmlake.steps.step import Made
 from mmlake.store import StoreSettings, write_atomically
 
 _STEPS = ("items", "tracks", "alignments", "units", "fingerprints", "embeddings")  # no rule judges an eval set
-_SECTIONS = ("sources", "preprocess", "align", "units", "dedup", "embed")
+_SECTIONS = ("sources", "preprocess", *OF_PICTURES, "align", "units", "dedup", "embed")
 _LISTED = "listed"  # in the small lake: the files that it is made of
 _LOG = logging.getLogger("mmlake.steps")
 

@@ -39,6 +39,7 @@ def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
         decoder=job.row.decoder,
         store=job.lake.store,
         settings=job.lake.settings.preprocess,
+        decode=job.lake.settings.decode,
         runner=job.runner,
         advance=job.advance,
     )

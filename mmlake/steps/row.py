@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
+from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
@@ -202,13 +203,13 @@ ROW_STEPS: dict[str, Step] = {
             name="tracks",
             stage="preprocess",
             schema=schemas.TRACKS,
-            code_version="8",
+            code_version="9",
             in_workers=True,
             make=make_tracks,
             remake=retry_tracks,
             check=check_tracks,
             inputs=("items",),
-            settings=("preprocess",),
+            settings=("preprocess", *OF_PICTURES),
             kinds=("ffmpeg",),
             description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, where "
             "somebody speaks, the transcript, normalized text. What cannot be decoded is a row with its code.",

@@ -65,7 +65,8 @@ class Reasons:
         if self._differs("scorers"):
             return "scorer"
         if any(
-            _section(self._before, name) != _section(self._after, name) for name in ("preprocess", "align", "units")
+            _section(self._before, name) != _section(self._after, name)
+            for name in ("preprocess", "decode", "align", "units")
         ):
             return "threshold"
         return "code" if self._code_differs(_JUDGING) else "source"

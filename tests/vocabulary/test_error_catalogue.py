@@ -18,7 +18,7 @@ THOUSANDS = {
     2: ("blob",),
     3: (
         *("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
-        *("transcript", "alignment", "speakers", "split", "cut"),
+        *("transcript", "alignment", "speakers", "split", "cut", "device"),
         *("endpoint", "answer", "question", "correction", "description", "model"),
     ),
     5: ("fingerprint", "embed"),
