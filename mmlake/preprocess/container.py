@@ -256,6 +256,12 @@ class Decoding:
         self.num_errors = 0
         self.damages = Damages()
         self._last_s = 0.0
+        # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
+        self._late = {
+            stream.index
+            for stream in streams
+            if stream.type == "video" and stream.start_time is not None and "matroska" in container.format.name
+        }
 
     def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
         import av.error
@@ -281,6 +287,10 @@ class Decoding:
                 self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
                 continue
             for frame in frames:
+                if packet.stream.index in self._late:
+                    if frame.pts is None:  # type: ignore[union-attr]
+                        continue
+                    self._late.discard(packet.stream.index)
                 # only video and audio streams were asked for
                 if frame.is_corrupt:  # type: ignore[union-attr]
                     self._damaged(f"a frame of {packet.stream.type} is damaged", packet.pos)

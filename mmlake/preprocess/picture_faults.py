@@ -41,6 +41,7 @@ _DEEP_GREEN_U, _DEEP_GREEN_V = 48, 32
 _BAR_LUMA = 12  # of a line of the small plane, its brightest cell; black is 0, and a codec rings by some levels
 _SMEAR_STEP = 0.5  # grey levels from line to line
 _STRUCTURE, _SAME_STRUCTURE = 1.0, 0.5  # grey levels between neighbours above what is lost; share of it that is left
+_FEWEST_ROWS = 4  # of what is lost, and of what is left above it
 _FILL, _FILL_SPREAD = 130, 2  # luma 128 of broadcast range in full range: what decoders conceal with
 
 
@@ -208,10 +209,12 @@ def _lost_rows(luma_HW: np.ndarray) -> float:
     a picture that is neither."""
     import cv2
 
+    if len(luma_HW) < 2 * _FEWEST_ROWS or luma_HW.shape[1] < 2:
+        return 0.0
     down = cv2.reduce(cv2.absdiff(luma_HW[1:], luma_HW[:-1]), 1, cv2.REDUCE_AVG, dtype=cv2.CV_32F).ravel()
     moving = np.flatnonzero(down > _SMEAR_STEP)
     top = int(moving[-1]) + 2 if len(moving) else 0
-    if not 4 <= top <= len(luma_HW) - 4:
+    if not _FEWEST_ROWS <= top <= len(luma_HW) - _FEWEST_ROWS:
         return 0.0
     upper, lower = luma_HW[: top - 1], luma_HW[top:]
     across = [float(cv2.mean(cv2.absdiff(part[:, 1:], part[:, :-1]))[0]) for part in (upper, lower)]

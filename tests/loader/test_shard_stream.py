@@ -218,7 +218,7 @@ def test_unusable_arguments_are_refused(folder, fields: dict) -> None:
 
 
 def test_no_decoder_executes_what_it_reads(folder) -> None:
-    assert sorted(DECODERS) == ["bytes", "frames", "image", "json", "sound", "text"]
+    assert sorted(DECODERS) == ["bytes", "clip", "frames", "image", "json", "sound", "text"]
     with pytest.raises(SettingsError, match="pickle"):
         ShardStream(folder, decode={"pkl": "pickle"})
 
