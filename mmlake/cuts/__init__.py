@@ -10,6 +10,7 @@ from mmlake.cuts.cache import Cut, CutCache
 from mmlake.cuts.renditions import preview
 from mmlake.cuts.settings import CutSettings
 from mmlake.cuts.sound import Segment, cut_recording, cut_sound
+from mmlake.cuts.transcoding import Rendition, transcoded
 from mmlake.cuts.video import Clip, Span, cut_film
 
 __all__ = [
@@ -17,10 +18,12 @@ __all__ = [
     "Cut",
     "CutCache",
     "CutSettings",
+    "Rendition",
     "Segment",
     "Span",
     "cut_film",
     "cut_recording",
     "cut_sound",
     "preview",
+    "transcoded",
 ]

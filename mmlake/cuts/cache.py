@@ -82,8 +82,8 @@ class CutCache:
             for (span, part), segment in zip(parts, made, strict=True):
                 path = self._path(span.digest, _SEGMENT)
                 with waiting_lock(path.parent / "lock"):
-                    if _known(path) is None:
-                        _commit(part, path, dataclasses.asdict(segment))
+                    if known(path) is None:
+                        commit(part, path, dataclasses.asdict(segment))
         finally:
             for _, part in parts:
                 part.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class CutCache:
 
     def is_sound(self, path: Path) -> bool:
         """Whether the file of a cut is what was written, and what was said of it too."""
-        return _known(path) is not None
+        return known(path) is not None
 
     def _files(self) -> Iterator[Path]:
         return (path for path in sorted(self.directory.glob("??/*")) if path.name != "lock")
@@ -121,14 +121,14 @@ class CutCache:
     def _cut(self, digest: str, kind: str, make: Callable[[Path], Any] | None) -> Cut | None:
         path = self._path(digest, kind)
         if make is None:
-            return _known(path)
+            return known(path)
         make_directory(path.parent)
         with waiting_lock(path.parent / "lock"):
-            if (known := _known(path)) is not None:
-                return known
+            if (there := known(path)) is not None:
+                return there
             part = self._part(digest, kind)
             try:
-                return _commit(part, path, dataclasses.asdict(make(part)))
+                return commit(part, path, dataclasses.asdict(make(part)))
             finally:
                 part.unlink(missing_ok=True)
 
@@ -149,7 +149,7 @@ class CutCache:
         return digest_of(canonical_json(facts).encode())[:16]
 
 
-def _known(path: Path) -> Cut | None:
+def known(path: Path) -> Cut | None:
     """The cut, where it is there and sound."""
     try:
         said = checked_json.loads(_said(path).read_bytes())
@@ -162,7 +162,7 @@ def _known(path: Path) -> Cut | None:
     return None
 
 
-def _commit(part: Path, path: Path, facts: dict[str, Any]) -> Cut:
+def commit(part: Path, path: Path, facts: dict[str, Any]) -> Cut:
     """The finished file put in its place, what it is after it."""
     with part.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

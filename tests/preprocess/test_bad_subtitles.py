@@ -1,4 +1,4 @@
-"""Subtitles that overlap, run backwards or belong elsewhere: what is shown is the transcript, the others are counted."""
+"""Subtitles that overlap, run backwards or belong elsewhere: what is shown is the transcript, the rest is counted."""
 
 from __future__ import annotations
 
