@@ -213,12 +213,21 @@ class Walk:
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
+        self._elect_pairs()
         for leader in sorted(self._followers, key=lambda one: self.place[one]):
             if leader not in self._followers:  # taken by a new survivor since
                 continue
             winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
             if winner != leader:
                 self._crown(winner, leader)
+
+    def _elect_pairs(self) -> None:
+        """What clusters of two elect, all at once: most are such."""
+        pairs = [(leader, *followers) for leader, followers in self._followers.items() if len(followers) == 1]
+        if pairs:
+            sides = np.sort(np.array(pairs, np.int64), axis=1)
+            winners = self._standing.elect_pairs(sides[:, 0], sides[:, 1]).tolist()
+            self.known_elections |= dict(zip(map(tuple, sides.tolist()), winners, strict=True))
 
     def _elected(self, members: tuple[int, ...]) -> int:
         winner = self.known_elections.get(members)
