@@ -27,6 +27,7 @@ from mmlake.dedup.leaders import Stars, led_walk, stars_of
 from mmlake.dedup.led import Outcome
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import joined as side_by_side
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
@@ -35,12 +36,13 @@ from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
+Elected = dict[tuple[int, ...], int]  # members, sorted -> the one that stays
 Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last two are positions."""
+    """A join of texts as it was; rows of all arrays but the last five are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -55,6 +57,7 @@ class Parts:
     judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
     are_templates: Mask  # what it was
     outcome: Outcome
+    clusters: Ragged  # of each that elected the winner, then all members, sorted
     counted: tuple[int, int]  # bound and shift of `Commonness`
     common: NDArray[np.uint8]  # bits of its slots
 
@@ -89,22 +92,29 @@ def part_stars(
         judged=np.empty((0, 2), np.int64),
         are_templates=np.empty(0, np.bool_),
         outcome=Outcome(none, none, none),
+        clusters=Ragged.empty(0),
         counted=(int(commonness.below), int(commonness.shift)),
         common=commonness.common(),
     )
     is_anew = np.ones(num, np.bool_)
+    elected: Elected = {}
     if prior is not None:
         at = _places(prior, now)
         is_new = np.ones(num, np.bool_)
         is_new[at[at >= 0]] = False
-        touched = _touched(shingles, is_new, commonness, prior.common ^ now.common) if (at >= 0).any() else is_new
-        stays = _staying(prior, at, touched, commonness)
+        touched, crossed = is_new, np.zeros(num, np.bool_)
+        if not is_new.all():
+            touched = _touched(shingles, is_new)
+            commonness.mark_holders(prior.common ^ now.common, crossed)
+        is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
+        is_other[at >= 0] |= crossed[at[at >= 0]]
+        stays = _staying(prior, at, touched, is_other, commonness)
         if num - stays.sum() <= _MOST_ANEW * num:
-            now = _taken_over(prior, now, at, stays)
+            now, elected = _taken_over(prior, now, at, stays, is_other)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
-    now = _joined_anew(now, rows, prints, standing, commonness, settings, advance)
+    now = _joined_anew(now, rows, prints, standing, commonness, settings, elected, advance)
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
@@ -129,14 +139,20 @@ def _joined_anew(
     standing: Standing,
     commonness: Commonness,
     settings: DedupSettings,
+    elected: Elected,
     advance: Advance,
 ) -> Parts:
-    """With the outcome of these texts, which are all of their parts."""
+    """With the outcome of these texts, which are all of their parts. elected: by clusters of theirs, in positions of
+    the corpus."""
     mine = prints if len(rows) == len(standing) else {name: values.take(rows) for name, values in prints.items()}
     units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
     matcher = TextMatcher(mine, settings, commonness=commonness)
     walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
+    place = np.empty(len(standing), np.int64)
+    place[rows] = np.arange(len(rows))
+    walk.known_elections = {tuple(place[list(members)].tolist()): int(place[one]) for members, one in elected.items()}
     outcome = walk.outcome()
+    clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
     now.is_beyond[rows] = matcher.judged.is_beyond
@@ -147,7 +163,10 @@ def _joined_anew(
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
-    return replace(now, outcome=Outcome(*found), judged=judged, are_templates=are_templates)
+    return replace(
+        now, outcome=Outcome(*found), judged=judged, are_templates=are_templates,
+        clusters=side_by_side([now.clusters, clusters]),
+    )  # fmt: skip
 
 
 def _places(prior: Parts, now: Parts) -> Positions:
@@ -172,16 +191,16 @@ def _places(prior: Parts, now: Parts) -> Positions:
     return at
 
 
-def _staying(prior: Parts, at: Positions, touched: Mask, commonness: Commonness) -> Mask:
-    """Which texts of the earlier join are of parts that nothing touches."""
-    is_touched = (at < 0) | prior.is_beyond
+def _staying(prior: Parts, at: Positions, touched: Mask, is_other: Mask, commonness: Commonness) -> Mask:
+    """Which texts of the earlier join are of parts that nothing touches. is_other: those of which a comparison may give
+    something else than before; what is judged otherwise now is added."""
+    is_touched = is_other.copy()
     is_touched[at >= 0] |= touched[at[at >= 0]]
-    stays = ~_parts_with(prior, is_touched)
-    known = stays[prior.judged[:, 0]]  # and so are their others
-    left, right = (at[side[known]] for side in prior.judged.T)
-    is_other = commonness.are_templates_each(left, right) != prior.are_templates[known]
-    is_touched[prior.judged[known][is_other]] = True
-    return ~_parts_with(prior, is_touched)
+    left, right = prior.judged.T
+    known = np.flatnonzero((at[left] >= 0) & (at[right] >= 0))
+    is_changed = commonness.are_templates_each(at[left[known]], at[right[known]]) != prior.are_templates[known]
+    is_other[prior.judged[known[is_changed]]] = True
+    return ~_parts_with(prior, is_touched | is_other)
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
@@ -191,20 +210,33 @@ def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
     return parts[prior.part_of]
 
 
-def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask) -> Parts:
-    """With the outcome of the texts that stay."""
+def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, Elected]:
+    """(with the outcome of the texts that stay, what clusters of the others elect as they did before)."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
     outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
-    known = stays[prior.judged[:, 0]]
-    return replace(now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known])
+    members, begins = prior.clusters.values.astype(np.int64), prior.clusters.offsets[:-1]
+    of_staying = stays[members[begins]]
+    is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
+    known = stays[prior.judged].all(axis=1)
+    again = prior.clusters.take(np.flatnonzero(is_same))
+    asked = np.zeros(len(at), np.bool_)  # pairs of theirs are not compared again, and may be judged otherwise one day
+    asked[again.values.astype(np.int64)] = True
+    known |= asked[prior.judged].all(axis=1)
+    row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
+    # digests are sorted in both, so members stay sorted
+    elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
+    clusters = prior.clusters.take(np.flatnonzero(of_staying))
+    return replace(
+        now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known],
+        clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
+    ), elected  # fmt: skip
 
 
-def _touched(shingles: Ragged, is_new: Mask, commonness: Commonness, crossed: NDArray[np.uint8]) -> Mask:
-    """Which texts have a key of one that is new, or a shingle of a slot that crossed the bound."""
+def _touched(shingles: Ragged, is_new: Mask) -> Mask:
+    """Which texts have a key of one that is new."""
     touched = is_new.copy()
     mark_holders(shingles, np.unique(sampled(shingles.take(np.flatnonzero(is_new))).values), touched)
-    commonness.mark_holders(crossed, touched)
     return touched
 
 
