@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_comparisons import joined, no_edges
-from mmlake.dedup.leaders import Stars, led_walk, stars_of
+from mmlake.dedup.leaders import Stars, Walk, led_walk, stars_of
 from mmlake.dedup.led import Outcome
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
@@ -42,7 +43,7 @@ Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last five are positions."""
+    """A join of texts as it was; rows of all arrays but the last seven are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -57,9 +58,21 @@ class Parts:
     judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
     are_templates: Mask  # what it was
     outcome: Outcome
+    compared: Positions  # of shape (pairs, 2): members of one cluster, and
+    closeness: NDArray[np.float64]  # how close they are
     clusters: Ragged  # of each that elected the winner, then all members, sorted
     counted: tuple[int, int]  # bound and shift of `Commonness`
     common: NDArray[np.uint8]  # bits of its slots
+
+
+class _Known(NamedTuple):
+    """What an earlier join found of texts that are joined anew, in positions of the corpus."""
+
+    elected: Elected  # of clusters in which nothing changed
+    compared: Positions  # as `Parts` has it, and the next three
+    closeness: NDArray[np.float64]
+    judged: Positions
+    are_templates: Mask
 
 
 def part_stars(
@@ -92,12 +105,14 @@ def part_stars(
         judged=np.empty((0, 2), np.int64),
         are_templates=np.empty(0, np.bool_),
         outcome=Outcome(none, none, none),
+        compared=np.empty((0, 2), np.int64),
+        closeness=np.empty(0, np.float64),
         clusters=Ragged.empty(0),
         counted=(int(commonness.below), int(commonness.shift)),
         common=commonness.common(),
     )
     is_anew = np.ones(num, np.bool_)
-    elected: Elected = {}
+    known = _Known({}, now.compared, now.closeness, now.judged, now.are_templates)
     if prior is not None:
         at = _places(prior, now)
         is_new = np.ones(num, np.bool_)
@@ -110,11 +125,11 @@ def part_stars(
         is_other[at >= 0] |= crossed[at[at >= 0]]
         stays = _staying(prior, at, touched, is_other, commonness)
         if num - stays.sum() <= _MOST_ANEW * num:
-            now, elected = _taken_over(prior, now, at, stays, is_other)
+            now, known = _taken_over(prior, now, at, stays, is_other)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
-    now = _joined_anew(now, rows, prints, standing, commonness, settings, elected, advance)
+    now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
@@ -139,34 +154,56 @@ def _joined_anew(
     standing: Standing,
     commonness: Commonness,
     settings: DedupSettings,
-    elected: Elected,
+    known: _Known,
     advance: Advance,
 ) -> Parts:
-    """With the outcome of these texts, which are all of their parts. elected: by clusters of theirs, in positions of
-    the corpus."""
+    """With the outcome of these texts, which are all of their parts."""
     mine = prints if len(rows) == len(standing) else {name: values.take(rows) for name, values in prints.items()}
     units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
     matcher = TextMatcher(mine, settings, commonness=commonness)
     walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
     place = np.empty(len(standing), np.int64)
     place[rows] = np.arange(len(rows))
-    walk.known_elections = {tuple(place[list(members)].tolist()): int(place[one]) for members, one in elected.items()}
+    walk.known_elections = {
+        tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
+    }
+    sides = place[known.compared]
+    codes = sides[:, 0] * len(rows) + sides[:, 1]
+    walk.known_closeness = dict(zip(codes.tolist(), known.closeness.tolist(), strict=True))
     outcome = walk.outcome()
+    compared, closeness = _of_one_cluster(walk)
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
     now.is_beyond[rows] = matcher.judged.is_beyond
     left, right = (rows[side] for side in matcher.judged.pairs())
-    judged = np.concatenate((now.judged, np.stack((left, right), axis=1)))
-    are_templates = np.concatenate((now.are_templates, commonness.are_templates_each(left, right)))
+    codes, num = left * len(standing) + right, len(standing)
+    is_new = ~np.isin(codes, known.judged[:, 0] * num + known.judged[:, 1])
+    left, right = left[is_new], right[is_new]
+    judged = np.concatenate((now.judged, known.judged, np.stack((left, right), axis=1)))
+    are_new = commonness.are_templates_each(left, right)
+    are_templates = np.concatenate((now.are_templates, known.are_templates, are_new))
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
     return replace(
         now, outcome=Outcome(*found), judged=judged, are_templates=are_templates,
-        clusters=side_by_side([now.clusters, clusters]),
+        clusters=side_by_side([now.clusters, clusters]), compared=np.concatenate((now.compared, rows[compared])),
+        closeness=np.concatenate((now.closeness, closeness)),
     )  # fmt: skip
+
+
+def _of_one_cluster(walk: Walk) -> tuple[Positions, NDArray[np.float64]]:
+    """(pairs that were compared for an election and are of one cluster, how close they are)."""
+    assert walk.known_closeness is not None
+    num = len(walk.order)
+    codes = np.fromiter(walk.known_closeness, np.int64, len(walk.known_closeness))
+    closeness = np.fromiter(walk.known_closeness.values(), np.float64, len(codes))
+    pairs = np.stack((codes // max(1, num), codes % max(1, num)), axis=1)
+    heads = np.where(walk.leader_of < 0, np.arange(num), walk.leader_of)[pairs]
+    is_one = heads[:, 0] == heads[:, 1]
+    return pairs[is_one], closeness[is_one]
 
 
 def _places(prior: Parts, now: Parts) -> Positions:
@@ -210,8 +247,8 @@ def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
     return parts[prior.part_of]
 
 
-def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, Elected]:
-    """(with the outcome of the texts that stay, what clusters of the others elect as they did before)."""
+def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, _Known]:
+    """(with the outcome of the texts that stay, what is known of the others)."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
     outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
@@ -220,9 +257,10 @@ def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: 
     is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
     known = stays[prior.judged].all(axis=1)
     again = prior.clusters.take(np.flatnonzero(is_same))
-    asked = np.zeros(len(at), np.bool_)  # pairs of theirs are not compared again, and may be judged otherwise one day
-    asked[again.values.astype(np.int64)] = True
-    known |= asked[prior.judged].all(axis=1)
+    # pairs of which nothing changed are not compared again, and may be judged otherwise one day
+    is_judged = ~is_other[prior.judged].any(axis=1) & ~known
+    is_kept = stays[prior.compared].all(axis=1)
+    is_known = ~is_other[prior.compared].any(axis=1) & ~is_kept
     row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
     # digests are sorted in both, so members stay sorted
     elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
@@ -230,7 +268,11 @@ def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: 
     return replace(
         now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known],
         clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
-    ), elected  # fmt: skip
+        compared=at[prior.compared[is_kept]], closeness=prior.closeness[is_kept],
+    ), _Known(
+        elected, at[prior.compared[is_known]], prior.closeness[is_known], at[prior.judged[is_judged]],
+        prior.are_templates[is_judged],
+    )  # fmt: skip
 
 
 def _touched(shingles: Ragged, is_new: Mask) -> Mask:
