@@ -24,7 +24,7 @@ print([name for name in ("numba", "pyarrow", "pandas", "cv2") if name in sys.mod
 """
 
 
-def _weighed(pair, factor, share, out) -> int:
+def _scaled(pair, factor, share, out) -> int:
     """Fills the sums of both arrays; how many."""
     for at in range(pair.count.shape[0]):
         out[at] = np.float64(pair.count[at] * factor) * share + np.float64(pair.matrix[1, at])
@@ -42,7 +42,7 @@ PAIR = (Pair, "u8* i4**")
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     monkeypatch.setattr(machine_code, "_folders", lambda: [tmp_path])
-    return lambda: loops("one", {"weighed": Loop(_weighed, (PAIR, "u8", "f8", "f8*"))}, [__file__])["weighed"]
+    return lambda: loops("one", {"scaled": Loop(_scaled, (PAIR, "u8", "f8", "f8*"))}, [__file__])["scaled"]
 
 
 def test_a_loop_reads_tuples_numbers_and_arrays_and_is_loaded_the_next_time(made, tmp_path, monkeypatch):
