@@ -5,9 +5,9 @@
 Documents are made of the sentences of the folder's articles with three words in ten replaced, so that each is its own;
 a tenth of them are copies in which up to 3 % of the words are replaced. Recall is the share of copies that go; a
 document that goes for one of another original is false.
+Each tool runs in a process of its own, and its imports count: neither finds a library that the other one loaded.
 Daft: `minhash` (128 hashes, 5-grams), 25 bands of 5, a group-by over the bands and union-find, as its guide has it,
-without a verification. At 20,000 documents ours makes .94 times as many per CPU second, at 50,000 1.24 times
-(docs/dedup.md, Speed). Install it with `pip install --target benchmarks/.peers/text daft`.
+without a verification. Figures: docs/dedup.md, Speed. Daft: `pip install --target benchmarks/.peers/text daft`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,13 @@ import gzip
 import importlib
 import json
 import resource
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from mmlake.dedup import DedupSettings, text
-from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import INSIDE, SAME
-from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.text_matching import TextMatcher
 
 _PEERS = Path(__file__).parent / ".peers" / "text"
 
@@ -61,10 +55,15 @@ def documents(data: Path, num: int, rng: np.random.Generator) -> tuple[list[str]
 
 def ours(texts: list[str]) -> dict[int, int]:
     """What goes -> what it goes for."""
-    rows = list(text.prints(texts))
-    prints = {name: Ragged.of([getattr(row, name) for row in rows]) for name in ("shingles", "words")}
-    matcher = TextMatcher(prints, DedupSettings())
-    found = stars(matcher, by_digest([f"{at:09d}" for at in range(len(texts))]), equal=digests_of(prints))
+    from mmlake.dedup import DedupSettings, text
+    from mmlake.dedup.leaders import stars
+    from mmlake.dedup.matching import INSIDE, SAME
+    from mmlake.dedup.prints import digests_of
+    from mmlake.dedup.survivors import in_order
+    from mmlake.dedup.text_matching import TextMatcher
+
+    prints = text.print_table(texts)
+    found = stars(TextMatcher(prints, DedupSettings()), in_order(len(texts)), equal=digests_of(prints))
     edges = zip(found.right, found.left, found.relation, strict=True)
     return {goes: stays for goes, stays, relation in edges if relation in (SAME, INSIDE)}
 
@@ -101,14 +100,18 @@ def by_daft(texts: list[str]) -> dict[int, int]:
     return {at: found(at) for at in range(len(texts)) if found(at) != at}
 
 
-def measured(join: Callable[[list[str]], dict[int, int]], texts: list[str], origin: list[int]) -> dict[str, Any]:
+TOOLS = {"mmlake": ours, "daft": by_daft}
+
+
+def measured(tool: str, texts: list[str], origin: list[int]) -> dict[str, Any]:
     """CPU seconds of this process, its threads and imports included; recall and precision of what goes."""
     before = _cpu_s()
-    goes = join(texts)
+    goes = TOOLS[tool](texts)
     spent = _cpu_s() - before
     should = {at for at, source in enumerate(origin) if source != at}
     right = {one for one, other in goes.items() if origin[one] == origin[other]}
     return {
+        "tool": tool,
         "cpu_s": round(spent, 2),
         "documents_per_cpu_s": round(len(texts) / spent),
         "recall": round(len(right & should) / max(1, len(should)), 4),
@@ -127,11 +130,16 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--measure", choices=TOOLS, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    texts, origin = documents(given.data, given.documents, np.random.default_rng(given.seed))
-    print(json.dumps({"tool": "mmlake", **measured(ours, texts, origin)}))
-    if (_PEERS / "daft").is_dir():
-        print(json.dumps({"tool": "daft", **measured(by_daft, texts, origin)}))
+    if given.measure:
+        print(json.dumps(measured(given.measure, *json.loads(given.data.read_text()))), flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "documents"
+        made.write_text(json.dumps(documents(given.data, given.documents, np.random.default_rng(given.seed))))
+        for tool in TOOLS if (_PEERS / "daft").is_dir() else ["mmlake"]:
+            subprocess.run([sys.executable, "-m", "benchmarks.text_dedup", str(made), "--measure", tool], check=True)
 
 
 if __name__ == "__main__":

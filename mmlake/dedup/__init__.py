@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from mmlake.dedup.clusters import cluster
-from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
-from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
-from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
-from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
-from mmlake.dedup.fidelity import criteria_of
-from mmlake.dedup.fingerprinting import fingerprint
-from mmlake.dedup.kept_store import KeptJoins, is_as_written
-from mmlake.dedup.print_columns import prints_of
-from mmlake.dedup.prints import Positions
-from mmlake.dedup.semantic import measure_recall
-from mmlake.dedup.semantic_tier import semantic_pairs
-from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
-from mmlake.dedup.text_matching import key_recall
-from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
-from mmlake.dedup.vectors import Apart
-from mmlake.dedup.witness import template_veto
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmlake.dedup.clusters import cluster
+    from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
+    from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
+    from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
+    from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
+    from mmlake.dedup.fidelity import criteria_of
+    from mmlake.dedup.fingerprinting import fingerprint
+    from mmlake.dedup.kept_store import KeptJoins, is_as_written
+    from mmlake.dedup.print_columns import prints_of
+    from mmlake.dedup.prints import Positions
+    from mmlake.dedup.semantic import measure_recall
+    from mmlake.dedup.semantic_tier import semantic_pairs
+    from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
+    from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
+    from mmlake.dedup.text_matching import key_recall
+    from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
+    from mmlake.dedup.vectors import Apart
+    from mmlake.dedup.witness import template_veto
 
 __all__ = [
     "CLOSENESS",
@@ -57,3 +61,32 @@ __all__ = [
     "template_veto",
     "tiers_of",
 ]
+
+# who compares texts alone loads nothing of films: the modules come when they are asked for
+_MODULES = {
+    "clusters": "cluster",
+    "contamination": "component_hits exact_hits near_hits semantic_hits",
+    "cross": "component_fingerprints components_of cross_counts cross_pairs",
+    "estimates": "recall_counts recall_of recall_words",
+    "eval_sets": "DecontaminateSettings EvalSet",
+    "fidelity": "criteria_of",
+    "fingerprinting": "fingerprint",
+    "kept_store": "KeptJoins is_as_written",
+    "print_columns": "prints_of",
+    "prints": "Positions",
+    "semantic": "measure_recall",
+    "semantic_tier": "semantic_pairs",
+    "settings": "FINGERPRINT_SETTINGS DedupSettings",
+    "survivors": "CLOSENESS Criterion length_of",
+    "text_matching": "key_recall",
+    "tiers": "TIERS Tier near_pairs tiers_of",
+    "vectors": "Apart",
+    "witness": "template_veto",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,11 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_comparisons import joined, no_edges
-from mmlake.dedup.leaders import Stars, led_walk, stars_of
+from mmlake.dedup.leaders import Stars, Walk, led_walk, stars_of
 from mmlake.dedup.led import Outcome
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import joined as side_by_side
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
@@ -35,12 +37,13 @@ from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
+Elected = dict[tuple[int, ...], int]  # members, sorted -> the one that stays
 Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last two are positions."""
+    """A join of texts as it was; rows of all arrays but the last seven are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -55,8 +58,21 @@ class Parts:
     judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
     are_templates: Mask  # what it was
     outcome: Outcome
+    compared: Positions  # of shape (pairs, 2): members of one cluster, and
+    closeness: NDArray[np.float64]  # how close they are
+    clusters: Ragged  # of each that elected the winner, then all members, sorted
     counted: tuple[int, int]  # bound and shift of `Commonness`
     common: NDArray[np.uint8]  # bits of its slots
+
+
+class _Known(NamedTuple):
+    """What an earlier join found of texts that are joined anew, in positions of the corpus."""
+
+    elected: Elected  # of clusters in which nothing changed
+    compared: Positions  # as `Parts` has it, and the next three
+    closeness: NDArray[np.float64]
+    judged: Positions
+    are_templates: Mask
 
 
 def part_stars(
@@ -89,22 +105,31 @@ def part_stars(
         judged=np.empty((0, 2), np.int64),
         are_templates=np.empty(0, np.bool_),
         outcome=Outcome(none, none, none),
+        compared=np.empty((0, 2), np.int64),
+        closeness=np.empty(0, np.float64),
+        clusters=Ragged.empty(0),
         counted=(int(commonness.below), int(commonness.shift)),
         common=commonness.common(),
     )
     is_anew = np.ones(num, np.bool_)
+    known = _Known({}, now.compared, now.closeness, now.judged, now.are_templates)
     if prior is not None:
         at = _places(prior, now)
         is_new = np.ones(num, np.bool_)
         is_new[at[at >= 0]] = False
-        touched = _touched(shingles, is_new, commonness, prior.common ^ now.common) if (at >= 0).any() else is_new
-        stays = _staying(prior, at, touched, commonness)
+        touched, crossed = is_new, np.zeros(num, np.bool_)
+        if not is_new.all():
+            touched = _touched(shingles, is_new)
+            commonness.mark_holders(prior.common ^ now.common, crossed)
+        is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
+        is_other[at >= 0] |= crossed[at[at >= 0]]
+        stays = _staying(prior, at, touched, is_other, commonness)
         if num - stays.sum() <= _MOST_ANEW * num:
-            now = _taken_over(prior, now, at, stays)
+            now, known = _taken_over(prior, now, at, stays, is_other)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
-    now = _joined_anew(now, rows, prints, standing, commonness, settings, advance)
+    now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
@@ -129,6 +154,7 @@ def _joined_anew(
     standing: Standing,
     commonness: Commonness,
     settings: DedupSettings,
+    known: _Known,
     advance: Advance,
 ) -> Parts:
     """With the outcome of these texts, which are all of their parts."""
@@ -136,18 +162,48 @@ def _joined_anew(
     units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
     matcher = TextMatcher(mine, settings, commonness=commonness)
     walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
+    place = np.empty(len(standing), np.int64)
+    place[rows] = np.arange(len(rows))
+    walk.known_elections = {
+        tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
+    }
+    sides = place[known.compared]
+    codes = sides[:, 0] * len(rows) + sides[:, 1]
+    walk.known_closeness = dict(zip(codes.tolist(), known.closeness.tolist(), strict=True))
     outcome = walk.outcome()
+    compared, closeness = _of_one_cluster(walk)
+    clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
     now.is_beyond[rows] = matcher.judged.is_beyond
     left, right = (rows[side] for side in matcher.judged.pairs())
-    judged = np.concatenate((now.judged, np.stack((left, right), axis=1)))
-    are_templates = np.concatenate((now.are_templates, commonness.are_templates_each(left, right)))
+    codes, num = left * len(standing) + right, len(standing)
+    is_new = ~np.isin(codes, known.judged[:, 0] * num + known.judged[:, 1])
+    left, right = left[is_new], right[is_new]
+    judged = np.concatenate((now.judged, known.judged, np.stack((left, right), axis=1)))
+    are_new = commonness.are_templates_each(left, right)
+    are_templates = np.concatenate((now.are_templates, known.are_templates, are_new))
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
-    return replace(now, outcome=Outcome(*found), judged=judged, are_templates=are_templates)
+    return replace(
+        now, outcome=Outcome(*found), judged=judged, are_templates=are_templates,
+        clusters=side_by_side([now.clusters, clusters]), compared=np.concatenate((now.compared, rows[compared])),
+        closeness=np.concatenate((now.closeness, closeness)),
+    )  # fmt: skip
+
+
+def _of_one_cluster(walk: Walk) -> tuple[Positions, NDArray[np.float64]]:
+    """(pairs that were compared for an election and are of one cluster, how close they are)."""
+    assert walk.known_closeness is not None
+    num = len(walk.order)
+    codes = np.fromiter(walk.known_closeness, np.int64, len(walk.known_closeness))
+    closeness = np.fromiter(walk.known_closeness.values(), np.float64, len(codes))
+    pairs = np.stack((codes // max(1, num), codes % max(1, num)), axis=1)
+    heads = np.where(walk.leader_of < 0, np.arange(num), walk.leader_of)[pairs]
+    is_one = heads[:, 0] == heads[:, 1]
+    return pairs[is_one], closeness[is_one]
 
 
 def _places(prior: Parts, now: Parts) -> Positions:
@@ -172,16 +228,16 @@ def _places(prior: Parts, now: Parts) -> Positions:
     return at
 
 
-def _staying(prior: Parts, at: Positions, touched: Mask, commonness: Commonness) -> Mask:
-    """Which texts of the earlier join are of parts that nothing touches."""
-    is_touched = (at < 0) | prior.is_beyond
+def _staying(prior: Parts, at: Positions, touched: Mask, is_other: Mask, commonness: Commonness) -> Mask:
+    """Which texts of the earlier join are of parts that nothing touches. is_other: those of which a comparison may give
+    something else than before; what is judged otherwise now is added."""
+    is_touched = is_other.copy()
     is_touched[at >= 0] |= touched[at[at >= 0]]
-    stays = ~_parts_with(prior, is_touched)
-    known = stays[prior.judged[:, 0]]  # and so are their others
-    left, right = (at[side[known]] for side in prior.judged.T)
-    is_other = commonness.are_templates_each(left, right) != prior.are_templates[known]
-    is_touched[prior.judged[known][is_other]] = True
-    return ~_parts_with(prior, is_touched)
+    left, right = prior.judged.T
+    known = np.flatnonzero((at[left] >= 0) & (at[right] >= 0))
+    is_changed = commonness.are_templates_each(at[left[known]], at[right[known]]) != prior.are_templates[known]
+    is_other[prior.judged[known[is_changed]]] = True
+    return ~_parts_with(prior, is_touched | is_other)
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
@@ -191,20 +247,38 @@ def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
     return parts[prior.part_of]
 
 
-def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask) -> Parts:
-    """With the outcome of the texts that stay."""
+def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, _Known]:
+    """(with the outcome of the texts that stay, what is known of the others)."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
     outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
-    known = stays[prior.judged[:, 0]]
-    return replace(now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known])
+    members, begins = prior.clusters.values.astype(np.int64), prior.clusters.offsets[:-1]
+    of_staying = stays[members[begins]]
+    is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
+    known = stays[prior.judged].all(axis=1)
+    again = prior.clusters.take(np.flatnonzero(is_same))
+    # pairs of which nothing changed are not compared again, and may be judged otherwise one day
+    is_judged = ~is_other[prior.judged].any(axis=1) & ~known
+    is_kept = stays[prior.compared].all(axis=1)
+    is_known = ~is_other[prior.compared].any(axis=1) & ~is_kept
+    row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
+    # digests are sorted in both, so members stay sorted
+    elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
+    clusters = prior.clusters.take(np.flatnonzero(of_staying))
+    return replace(
+        now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known],
+        clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
+        compared=at[prior.compared[is_kept]], closeness=prior.closeness[is_kept],
+    ), _Known(
+        elected, at[prior.compared[is_known]], prior.closeness[is_known], at[prior.judged[is_judged]],
+        prior.are_templates[is_judged],
+    )  # fmt: skip
 
 
-def _touched(shingles: Ragged, is_new: Mask, commonness: Commonness, crossed: NDArray[np.uint8]) -> Mask:
-    """Which texts have a key of one that is new, or a shingle of a slot that crossed the bound."""
+def _touched(shingles: Ragged, is_new: Mask) -> Mask:
+    """Which texts have a key of one that is new."""
     touched = is_new.copy()
     mark_holders(shingles, np.unique(sampled(shingles.take(np.flatnonzero(is_new))).values), touched)
-    commonness.mark_holders(crossed, touched)
     return touched
 
 

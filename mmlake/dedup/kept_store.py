@@ -25,10 +25,10 @@ from mmlake.dedup.prints import Ragged
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 3
+_FORMAT = 4
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
-_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "common")
+_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "compared", "closeness", "common")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -154,6 +154,7 @@ def _arrays_of_parts(parts: Parts) -> Arrays:
     arrays: Arrays = {name: getattr(parts, name) for name in _PARTS}
     arrays |= {"digests": _bytes_of(parts.digests), "criteria": np.frombuffer(parts.criteria.encode(), np.uint8)}
     arrays["counted"] = np.array(parts.counted, np.uint64)
+    arrays |= {"cluster_values": parts.clusters.values, "cluster_offsets": parts.clusters.offsets}
     if parts.items is not None:
         arrays["items"] = _bytes_of(parts.items)
     for name, edges in parts.outcome._asdict().items():
@@ -168,6 +169,7 @@ def _parts_of(arrays: dict[str, Any]) -> Parts:
         items=_strings_of(arrays["items"]) if "items" in arrays else None,
         criteria=arrays["criteria"].tobytes().decode(),
         outcome=Outcome._make(_edges_of(arrays, name) for name in Outcome._fields),
+        clusters=_rows_of(arrays, "cluster"),
         counted=(below, shift),
         **{name: arrays[name] for name in _PARTS},
     )

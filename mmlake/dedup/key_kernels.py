@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
+from mmlake.dedup.machine_code import Loop, loops
 
 _WORK = 16  # values for one unit of the work that pays for compiled code
 
@@ -20,13 +21,13 @@ _WORK = 16  # values for one unit of the work that pays for compiled code
 class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
-    repeated: Callable[..., None]
+    repeated: Callable[..., int]
     numbers: Callable[..., int]
-    counted: Callable[..., None]
-    low: Callable[..., None]
-    tied: Callable[..., None]
-    hits: Callable[..., None]
-    marked: Callable[..., None]
+    counted: Callable[..., int]
+    low: Callable[..., int]
+    tied: Callable[..., int]
+    hits: Callable[..., int]
+    marked: Callable[..., int]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -64,25 +65,20 @@ def tied(numbers: NDArray[np.int32], offsets: NDArray[np.int64], num_keys: int) 
 
 @functools.lru_cache(maxsize=1)
 def _kernels() -> Kernels | None:
-    try:
-        import numba
-    except ImportError:
-        return None
-
-    def read(kind: Any) -> Any:
-        return numba.types.Array(kind, 1, "C", readonly=True)
-
-    u1, u8, i4, i8, b1, none = numba.uint8, numba.uint64, numba.int32, numba.int64, numba.boolean, numba.void
-    made = functools.partial(text_kernels.made, numba)
-    return Kernels(
-        repeated=made(none(read(u8), u1[::1], u8, b1[::1]), _repeated),
-        numbers=made(i8(read(u8), read(i8), b1[::1], read(u8), i4[::1], u8, i4[::1], i8[::1]), _numbers),
-        counted=made(none(read(u8), read(i8), u8, u8, u1[::1]), _counted),
-        low=made(none(read(u8), read(i8), u8, i8[::1]), _low),
-        hits=made(none(read(u8), read(i8), u8, i8, read(u8), u1[::1], u8, b1[::1]), _hits),
-        marked=made(none(read(u8), read(i8), u8, u8, u1[::1], b1[::1], b1[::1]), _marked),
-        tied=made(none(i4[::1], i8[::1], i8[::1], i8[::1]), _tied),
+    found = loops(
+        "keys",
+        {
+            "repeated": Loop(_repeated, ("u8*", "u1*", "u8", "b1*")),
+            "numbers": Loop(_numbers, ("u8*", "i8*", "b1*", "u8*", "i4*", "u8", "i4*", "i8*")),
+            "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*")),
+            "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
+            "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
+            "marked": Loop(_marked, ("u8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
+            "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
+        },
+        [__file__],
     )
+    return None if found is None else Kernels(**found)
 
 
 def _repeated(values: Any, counts: Any, shift: Any, out: Any) -> None:  # pragma: no cover: compiled

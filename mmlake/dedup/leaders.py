@@ -137,6 +137,8 @@ class Walk:
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
         self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
+        # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
+        self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
 
     def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent) -> None:
@@ -213,12 +215,21 @@ class Walk:
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
+        self._elect_pairs()
         for leader in sorted(self._followers, key=lambda one: self.place[one]):
             if leader not in self._followers:  # taken by a new survivor since
                 continue
             winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
             if winner != leader:
                 self._crown(winner, leader)
+
+    def _elect_pairs(self) -> None:
+        """What clusters of two elect, all at once: most are such."""
+        pairs = [(leader, *followers) for leader, followers in self._followers.items() if len(followers) == 1]
+        if pairs:
+            sides = np.sort(np.array(pairs, np.int64), axis=1)
+            winners = self._standing.elect_pairs(sides[:, 0], sides[:, 1]).tolist()
+            self.known_elections |= dict(zip(map(tuple, sides.tolist()), winners, strict=True))
 
     def _elected(self, members: tuple[int, ...]) -> int:
         winner = self.known_elections.get(members)
@@ -356,7 +367,18 @@ class Walk:
         self._evidence[other, one] = edge
 
     def _closeness(self, one: int, others: Positions) -> float:
+        if self.known_closeness is not None:
+            return self._recalled_closeness(one, others, self.known_closeness)
         scores = [
             self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
         ]
         return float(np.concatenate(scores).mean()) if scores else 0.0
+
+    def _recalled_closeness(self, one: int, others: Positions, known: dict[int, float]) -> float:
+        codes = (one * len(self.order) + others).tolist()
+        missing = others[[code not in known for code in codes]]
+        for low in range(0, len(missing), _CHUNK):
+            chunk = missing[low : low + _CHUNK]
+            found = self._matcher.compare(one, chunk).closeness.tolist()
+            known |= zip((one * len(self.order) + chunk).tolist(), found, strict=True)
+        return float(np.mean([known[code] for code in codes])) if codes else 0.0

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.dedup.prints import Positions, Ragged, of_lists
-from mmlake.engine import Column, Engine, TextColumn, cumulated, num_before
+from mmlake.engine import Column, Engine, TextColumn, cumulated
+from mmlake.engine.sorting import num_before
 
 _COLUMNS = ("digest", "method", "hashes")
 

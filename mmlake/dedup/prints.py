@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Positions = NDArray[np.int64]
 _BLOCK_VALUES = 1 << 18  # of prints, whose digests are made at once
@@ -55,6 +57,32 @@ class Ragged:
     def empty(cls, num: int) -> Ragged:
         """So many rows without a value."""
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
+
+
+class Rows:
+    """A Ragged that grows."""
+
+    def __init__(self, expected: int) -> None:
+        """expected: about so many values; what is not used of the room takes no memory."""
+        self._values = np.empty(expected, np.uint64)
+        self._lengths: list[Positions] = [np.empty(0, np.int64)]
+        self._size = 0
+
+    def add(self, rows: Ragged) -> None:
+        """More rows behind those that are there."""
+        end = self._size + len(rows.values)
+        if end > len(self._values):
+            held = self._values[: self._size]
+            self._values = np.empty(2 * end, np.uint64)
+            self._values[: self._size] = held
+        self._values[self._size : end] = rows.values
+        self._lengths.append(rows.lengths)
+        self._size = end
+
+    def ragged(self) -> Ragged:
+        """All rows so far."""
+        offsets = np.concatenate(([0], np.cumsum(np.concatenate(self._lengths)))).astype(np.int64)
+        return Ragged(self._values[: self._size], offsets)
 
 
 def joined(parts: Sequence[Ragged]) -> Ragged:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many of the others, to find the finalists
 _FINALISTS = 12  # whose closeness to the rest is worked out
@@ -110,6 +112,25 @@ class Standing:
                 left = self._usual(left, at, others) if criterion.best == "usual" else self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
 
+    def elect_pairs(self, left: Positions, right: Positions) -> Positions:
+        """What `elect` says of each two members alone: closeness, and what is usual, say nothing of two."""
+        sides = np.stack((left, right))
+        stay = self.priority[sides] == self.priority[sides].min(axis=0)
+        is_clean = self.is_clean[sides] & stay
+        stay = np.where(is_clean.any(axis=0), is_clean, stay)
+        for at, criterion in enumerate(self.criteria):
+            if criterion.is_of_cluster:
+                continue
+            values = self.values[sides, at]
+            is_known = ~np.isnan(values) & stay
+            signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
+            best = np.where(is_known.any(axis=0), signed.max(axis=0), 0.0)
+            size = np.where(is_known, np.abs(values), 0.0)
+            slack = np.maximum(criterion.margin, criterion.tolerance * np.maximum(size, np.abs(best))) + _TINY
+            stay &= ~is_known | (signed >= best - slack)
+        ranks = np.where(stay, self.rank[sides], np.iinfo(np.int64).max)
+        return np.where(ranks[0] < ranks[1], left, right)
+
     def reason(self, keeper: int, goer: int, *, num_members: int = 2) -> str:
         """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
         three and more, closeness decides before what comes after it in the list."""
@@ -182,6 +203,8 @@ class Standing:
 
 def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:
     """Of a table with digest, priority, is_clean and a column for each criterion's name."""
+    import pyarrow as pa
+
     num = nodes.num_rows
     values = np.full((num, len(criteria)), np.nan)
     for at, criterion in enumerate(criteria):
@@ -198,17 +221,30 @@ def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing
 
 def rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
     """The rows of these digests, in their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
+
+
+def in_order(num: int) -> Standing:
+    """Units of which nothing is known: the first one stays, but for closeness to the rest."""
+    unknown = np.full((num, 1), np.nan)
+    return Standing(np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), unknown)
 
 
 def by_digest(digests: Sequence[str]) -> Standing:
     """Units of which nothing is known: the smallest digest stays, but for closeness to the rest."""
+    import pyarrow as pa
+
     num = len(digests)
     rank = _ranks(pa.chunked_array([pa.array(digests, pa.string())]))
     return Standing(rank, np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), np.full((num, 1), np.nan))
 
 
 def _ranks(digests: pa.ChunkedArray) -> Positions:
+    import pyarrow.compute as pc
+
     rank = np.empty(len(digests), np.int64)
     rank[pc.sort_indices(digests).to_numpy()] = np.arange(len(digests))
     return rank

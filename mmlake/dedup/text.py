@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
-from mmlake.dedup.prints import Ragged
+from mmlake.dedup.prints import Ragged, Rows
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
@@ -27,6 +27,7 @@ I64 = NDArray[np.int64]
 SEPARATOR, PART, SINGLE, DIGIT, SKIPPED, UNKNOWN = 0, 1, 2, 4, 8, 255
 _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
+_CHARS_PER_WORD = 5  # about
 _BATCH_CHARS = 1 << 15  # code points hashed together: their arrays fit the second-level cache
 # Thai and Lao, Myanmar, Khmer, Kana, Han: each character is a word
 _SPACELESS = (
@@ -77,9 +78,20 @@ class TextPrint(NamedTuple):
 
 def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
     """The prints of each text, in order. words: per shingle; a shorter text is one shingle."""
-    for sets, words_of in _batches(texts, words):
+    for found in _batches(texts, words):
+        sets, words_of = (Ragged(side.values.copy(), side.offsets) for side in found)  # a view of far larger arrays
         for at in range(len(sets)):
             yield TextPrint(sets[at], words_of[at])
+
+
+def print_table(texts: Sequence[str], *, words: int = 5) -> dict[str, Ragged]:
+    """The same as columns: a row of `shingles` and one of `words` for each text."""
+    num_words = sum(map(len, texts)) // _CHARS_PER_WORD
+    columns = Rows(num_words), Rows(num_words // 2 + len(texts))
+    for batch in _batches(texts, words):
+        for column, rows in zip(columns, batch, strict=True):
+            column.add(rows)
+    return {name: column.ragged() for name, column in zip(TextPrint._fields, columns, strict=True)}
 
 
 def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]]:
@@ -112,18 +124,21 @@ def num_packed(words: U64) -> int:
 
 
 def _batch_prints(texts: list[str], words: int) -> tuple[Ragged, Ragged]:
+    """(shingles, words) of each text."""
     kernels = text_kernels.compiled(sum(map(len, texts)))
     if kernels is None:
         texts = [text.lower().replace("'", "") if text.isascii() else _without_quotes(text) for text in texts]
-    points = np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    whole = "\n".join(texts)
     begins = np.cumsum([0, *(len(text) + 1 for text in texts)])
-    if kernels is None:
-        starts, hashes, has_digit = _plain_words(points)
-        first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
-        sets, lows = _shingle_sets(hashes, first, words)
-        packed, firsts = _packed(hashes, has_digit, first)
-    else:
-        sets, lows, packed, firsts = _compiled_prints(kernels, points, begins, words)
+    if kernels is not None and whole.isascii():
+        return _compiled_prints(kernels, np.frombuffer(whole.encode("ascii"), np.uint8), begins, words)
+    points = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    if kernels is not None:
+        return _compiled_prints(kernels, points, begins, words)
+    starts, hashes, has_digit = _plain_words(points)
+    first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
+    sets, lows = _shingle_sets(hashes, first, words)
+    packed, firsts = _packed(hashes, has_digit, first)
     return Ragged(sets, lows), Ragged(packed, firsts)
 
 
@@ -132,16 +147,18 @@ def _without_quotes(text: str) -> str:
 
 
 def _compiled_prints(
-    kernels: text_kernels.Kernels, points: NDArray[np.uint32], begins: I64, words: int
-) -> tuple[U64, I64, U64, I64]:
-    """(shingles of all documents, where those of each begin, their words, where those of each begin)."""
+    kernels: text_kernels.Kernels, points: NDArray[np.uint8] | NDArray[np.uint32], begins: I64, words: int
+) -> tuple[Ragged, Ragged]:
+    """As `_batch_prints`, of code points."""
     sets, packed = np.empty(len(points), np.uint64), np.empty(len(points), np.uint64)
     lows, firsts = np.empty(len(begins), np.int64), np.empty(len(begins), np.int64)
-    given = points, begins, _kinds(), _BASE, _factors(words), sets, lows, packed, firsts
-    if not kernels.prints(*given):  # a code point that no text held before
+    room = text_kernels.Room.of(int(np.diff(begins).max(initial=0)))
+    given = points, begins, _kinds(), _BASE, _factors(words), sets, lows, packed, firsts, room
+    fill = kernels.ascii_prints if points.itemsize == 1 else kernels.prints
+    if not fill(*given):  # a code point that no text held before
         _kinds_of(points)
-        kernels.prints(*given)
-    return sets[: lows[-1]].copy(), lows, packed[: firsts[-1]].copy(), firsts
+        fill(*given)
+    return Ragged(sets[: lows[-1]], lows), Ragged(packed[: firsts[-1]], firsts)
 
 
 def _plain_words(points: NDArray[np.uint32]) -> tuple[I64, U64, NDArray[np.bool_]]:
@@ -222,7 +239,7 @@ def _many_powers(base: int, num: int) -> U64:
     return np.cumprod(powers, dtype=np.uint64)
 
 
-def _kinds_of(points: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def _kinds_of(points: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint8]:
     """What each code point is: a separator, part of a word, or a word by itself, with DIGIT where it is one."""
     table = _kinds()
     kinds = table[points]

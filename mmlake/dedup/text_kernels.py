@@ -6,22 +6,46 @@ Nothing here decides: numpy does the same where numba is absent or the work is s
 from __future__ import annotations
 
 import functools
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_WORTHWHILE = 1 << 21  # code points or hashes; below it numpy is done before numba is imported (.3 s, compiling 2 s)
+from mmlake.dedup.machine_code import Loop, are_kept, loops
+
+_WORTHWHILE = 1 << 21  # code points or hashes; below it numpy is done before anything is compiled
+_WORTHWHILE_KEPT = 1 << 18  # the same, where the loops are on disk: .05 s
 
 
 class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
-    prints: Callable[..., bool]
-    digests: Callable[..., None]
-    shared: Callable[..., None]
-    siblings: Callable[..., None]
+    prints: Callable[..., int]
+    ascii_prints: Callable[..., int]  # of texts in one byte for each code point
+    digests: Callable[..., int]
+    shared: Callable[..., int]
+    siblings: Callable[..., int]
+
+
+class Room(NamedTuple):
+    """For one text at a time, while prints are made."""
+
+    hashes: Any
+    joined: Any
+    counts: Any
+    has_digit: Any
+    sums: Any
+    places: Any
+
+    @classmethod
+    def of(cls, most: int) -> Room:
+        """For texts of up to so many code points."""
+        numbers = (np.empty(most + 2, np.uint64) for _ in range(4))
+        hashes, joined, sums, places = numbers
+        return cls(hashes, joined, np.empty(2 * most + 3, np.int32), np.empty(most, np.bool_), sums, places)
+
+
+ROOM = (Room, "u8* u8* i4* b1* u8* u8*")
 
 
 _work = [0]  # units of work asked for so far in this process
@@ -35,52 +59,25 @@ def compiled(work: int) -> Kernels | None:
 def is_worthwhile(work: int) -> bool:
     """Whether this process has had enough work for compiled code, with this much more."""
     _work[0] += work
-    return _work[0] >= _WORTHWHILE
-
-
-def made(numba: Any, signature: Any, function: Callable[..., Any]) -> Any:
-    """The function compiled for arguments of these types, now or when it was called for the first time on this
-    machine; signature None: for those of the first call."""
-    given = () if signature is None else (signature,)
-    try:
-        return numba.njit(*given, nogil=True, cache=True)(function)
-    except (RuntimeError, OSError):  # no folder to keep compiled code in: HOME and the package are read-only
-        return numba.njit(*given, nogil=True)(function)
-
-
-def linked(function: Callable[..., Any], inner: Mapping[str, Any], stamp: str = "") -> Callable[..., Any]:
-    """The function with the compiled ones in place of those that it calls. numba keeps its code until the file of the
-    function changes; stamp: what else it depends on."""
-    one = types.FunctionType(function.__code__, {**function.__globals__, **inner}, function.__name__)
-    one.__module__, one.__qualname__ = function.__module__, f"{function.__qualname__}{stamp}"
-    return one
+    return _work[0] >= _WORTHWHILE or (_work[0] >= _WORTHWHILE_KEPT and are_kept(("text", "keys", "text-walk")))
 
 
 @functools.lru_cache(maxsize=1)
 def _kernels() -> Kernels | None:
-    try:
-        import numba
-    except ImportError:
-        return None
-
-    def read(kind: Any) -> Any:
-        return numba.types.Array(kind, 1, "C", readonly=True)
-
-    inner: dict[str, Any] = {}
-    for function in (_mixed, _short, _spaced_words, _words, _distinct):
-        inner[function.__name__] = numba.njit(linked(function, inner), nogil=True)
-    u1, u4, u8, i8, b1, none = numba.uint8, numba.uint32, numba.uint64, numba.int64, numba.boolean, numba.void
-    entry = functools.partial(made, numba)
-    read2 = numba.types.Array(u8, 2, "C", readonly=True)
-    return Kernels(
-        prints=entry(
-            b1(read(u4), read(i8), read(u1), u8, read(u8), u8[::1], i8[::1], u8[::1], i8[::1]),
-            linked(_prints, inner),
-        ),
-        digests=entry(none(read(u8), read(i8), read2, u8[:, ::1]), linked(_digests, inner)),
-        shared=entry(none(read(u8), read(i8), i8, read(i8), i8[::1]), _shared),
-        siblings=entry(none(read(u8), read(i8), i8, read(i8), read(u1), i8, u8, i8[:, :, ::1]), _siblings),
+    inner = (_mixed, _short, _spaced_words, _words, _sort, _distinct)
+    rest = ("i8*", "u1*", "u8", "u8*", "u8*", "i8*", "u8*", "i8*", ROOM)
+    found = loops(
+        "text",
+        {
+            "prints": Loop(_prints, ("u4*", *rest), inner),
+            "ascii_prints": Loop(_prints, ("u1*", *rest), inner),
+            "digests": Loop(_digests, ("u8*", "i8*", "u8**", "u8**"), (_mixed,)),
+            "shared": Loop(_shared, ("u8*", "i8*", "i8", "i8*", "i8*")),
+            "siblings": Loop(_siblings, ("u8*", "i8*", "i8", "i8*", "u1*", "u8", "u8", "i8***")),
+        },
+        [__file__],
     )
+    return None if found is None else Kernels(**found)
 
 
 def _prints(
@@ -93,14 +90,12 @@ def _prints(
     shingle_starts: Any,
     packed: Any,
     packed_starts: Any,
+    room: Any,
 ) -> bool:  # pragma: no cover: compiled
     """Fills the prints of texts, of which text k is points[begins[k] : begins[k + 1]]; False where a code point is not
     classified yet. factors: for each place in a shingle."""
-    most = 0
-    for at in range(begins.shape[0] - 1):
-        most = max(most, begins[at + 1] - begins[at])
-    hashes, joined, counts = np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(2 * most + 3, np.int32)
-    has_digit, sums, places = np.empty(most, np.bool_), np.empty(most + 2, np.uint64), np.empty(most + 2, np.uint64)
+    hashes, joined, counts, has_digit = room.hashes, room.joined, room.counts, room.has_digit
+    sums, places = room.sums, room.places
     num_shingles, num_packed = 0, 0
     for at in range(begins.shape[0] - 1):
         text = points[begins[at] : begins[at + 1]]
@@ -146,7 +141,7 @@ def _short(value: Any, has_digit: Any) -> Any:  # pragma: no cover: compiled
 
 def _spaced_words(
     points: Any, kinds: Any, base: Any, sums: Any, places: Any, hashes: Any, has_digit: Any
-) -> int:  # pragma: no cover: compiled
+) -> Any:  # pragma: no cover: compiled
     """As `_words`, in half the time: without a branch at the ends of words, which no processor foresees. -1 where a
     character is a word by itself, or is not classified yet."""
     one = np.uint64(1)
@@ -176,7 +171,7 @@ def _spaced_words(
         size = places[2 * at + 1] - places[2 * at]
         hashes[at] = _mixed(sums[2 * at + 1] - sums[2 * at] + (size & np.uint64(0xFFFFFFFF)))
         has_digit[at] = (size >> np.uint64(32)) != np.uint64(0)
-    return int(num)
+    return np.int64(num)
 
 
 def _words(points: Any, kinds: Any, base: Any, hashes: Any, has_digit: Any) -> int:  # pragma: no cover: compiled
@@ -214,6 +209,25 @@ def _words(points: Any, kinds: Any, base: Any, hashes: Any, has_digit: Any) -> i
     return num
 
 
+def _sort(values: Any, num: Any) -> None:  # pragma: no cover: compiled
+    """Sorts the first values (heapsort)."""
+    size = np.int64(num)
+    for begin in range(size // 2 - 1, -size, -1):
+        end = size if begin >= 0 else size + begin
+        at = begin
+        if begin < 0:
+            values[0], values[end] = values[end], values[0]
+            at = 0
+        while 2 * at + 1 < end:
+            child = 2 * at + 1
+            if child + 1 < end and values[child + 1] > values[child]:
+                child += 1
+            if values[child] <= values[at]:
+                break
+            values[at], values[child] = values[child], values[at]
+            at = child
+
+
 def _distinct(values: Any, num: Any, counts: Any, out: Any) -> int:  # pragma: no cover: compiled
     """Fills the distinct values, sorted; how many. They are hashes, so a bucket for each of their upper bits holds one
     or two. counts: room for 2 * num + 3."""
@@ -232,7 +246,7 @@ def _distinct(values: Any, num: Any, counts: Any, out: Any) -> int:  # pragma: n
         out[counts[bucket]] = values[at]
         counts[bucket] += 1
     if most > 16:  # the same shingle over and over
-        out[:num].sort()
+        _sort(out, num)
     size = 0
     for at in range(num):
         value, place = out[at], size
@@ -296,13 +310,15 @@ def _siblings(
             counts[k, row, table[(value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)]] += 1
 
 
-def _covered(words: Any, others: Any, out: Any) -> None:  # pragma: no cover: compiled
-    """Marks which words lie in a 3-gram that the others hold, anywhere. out: zeros."""
+def _covered(words: Any, others: Any, out: Any, grams: Any) -> None:  # pragma: no cover: compiled
+    """Marks which words lie in a 3-gram that the others hold, anywhere. grams: room for a power of two of numbers, at
+    least 16 and twice the others."""
     size = 16
     while size < 2 * others.shape[0]:
         size *= 2
     mask = np.uint64(size - 1)
-    grams = np.zeros(size, np.uint64)
+    grams[:size] = np.uint64(0)
+    out[:] = False
     for passing in range(2):
         text = others if passing == 0 else words
         for at in range(text.shape[0] - 2):
@@ -323,15 +339,22 @@ def _covered(words: Any, others: Any, out: Any) -> None:  # pragma: no cover: co
 
 
 def _aligned(
-    left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any
+    left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any, names: Any, counts: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills for each of the two texts what `text_verdicts.Alignment` names, in that order. out: zeros, (2, 7)."""
+    """Fills for each of the two texts what `text_verdicts.Alignment` names, in that order. out: of shape (2, 7).
+
+    names, counts: room for a power of two of words, at least 16 and twice those of both. counts: of each word, in the
+    left text, in the right one, uncovered in each.
+    """
     size = 16
     while size < 2 * (left.shape[0] + right.shape[0]):
         size *= 2
     mask = np.uint64(size - 1)
-    names = np.zeros(size, np.uint32)
-    counts = np.zeros((4, size), np.int64)  # of each word: in the left text, in the right one, uncovered in each
+    names[:size] = np.uint32(0)
+    for side in range(4):
+        counts[side, :size] = 0
+    for side in range(2):
+        out[side, :] = 0
     for side in range(2):
         text, covered = (left, left_covered) if side == 0 else (right, right_covered)
         for at in range(text.shape[0]):
@@ -341,8 +364,8 @@ def _aligned(
             names[slot] = text[at]
             counts[side, slot] += 1
             counts[2 + side, slot] += not covered[at]
-    for place in np.flatnonzero(names):
-        for side in range(2):
+    for place in range(size):
+        for side in range(2 if names[place] != np.uint32(0) else 0):
             num = counts[side, place]
             out[side, 1] += min(counts[2, place], counts[3, place])
             if num > 0 and counts[1 - side, place] == 0:

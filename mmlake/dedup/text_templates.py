@@ -164,7 +164,9 @@ class Commonness:
         values, offsets = self._rows.values, self._rows.offsets
         kernels = text_walk_kernels.kernels() if text_kernels.is_worthwhile(_PAIR_WORK * len(left)) else None
         if kernels is not None:
-            kernels.judge(values, offsets, self.table, np.uint64(self.shift), self.below, left, right, found)
+            room = np.empty(1, np.int64), np.empty((1, 3, _MOST + 1), np.int64)
+            sides = np.ascontiguousarray(left), np.ascontiguousarray(right)
+            kernels.judge(values, offsets, self.table, self.shift, self.below, *sides, found, *room)
             return found
         for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
             found[at] = self.are_templates(one, np.array([other]))[0]

@@ -7,106 +7,20 @@ the outcome is theirs.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels, text_walk_kernels
 from mmlake.dedup.led import MOST_LEADERS, Edges, Led
+from mmlake.dedup.machine_code import Given
 from mmlake.dedup.matching import INSIDE, NONE, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.text_templates import Commonness, Judged
+from mmlake.dedup.text_walk_arrays import MARKS, TEXTS, Held, Lists, Marks, Order, Scratch, State, Texts
 from mmlake.dedup.text_walk_kernels import Kernels
 
 _FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
-
-
-class Texts(NamedTuple):
-    """What the kernels read of texts; the arrays are marked as read-only, so that one compiled form serves all."""
-
-    shingles: Any  # of all texts, each one's sorted and distinct
-    starts: Any  # where those of each text begin
-    words: Any
-    word_starts: Any
-    table: Any  # of `Commonness`, as are shift and below
-    shift: Any
-    below: Any
-    jaccard: float
-    match: float
-
-
-class Order(NamedTuple):
-    """In what order the texts are gone through."""
-
-    order: Any
-    place: Any
-    items: Any  # for each text a number that stands for its item; empty where no two are of one item
-    group_of: Any  # of texts that are the first of some with equal prints, the number of these; -1 elsewhere
-    group_starts: Any
-    grouped: Any  # the texts of all such groups, one after the other, each group's in survivor order
-
-
-class Lists(NamedTuple):
-    """`postings.Postings` in arrays."""
-
-    ids: Any
-    offsets: Any
-    starts: Any
-    slots: Any
-    counts: Any
-
-
-class State(NamedTuple):
-    """What is found of the texts."""
-
-    leader_of: Any
-    head_of: Any  # who took the text because their prints are equal; -1 for nobody
-    relation: Any  # of followers, as are score and method
-    score: Any
-    method: Any
-    followed: Any  # the followers, in the order in which they came to follow; one that changed its leader twice
-    is_released: Any
-    missed: Any  # the closest leader that a text was compared with and is apart from; -1 without one
-    missed_score: Any
-    missed_method: Any
-    num_shared: Any  # zeros between two texts
-    ends: Any  # how many have followed; how many rows of `held` there are
-
-
-class Marks(NamedTuple):
-    """The shingles of one text, while others are compared with it."""
-
-    of: Any  # which text; how many places the tables have, how many shingles are in neither
-    first: Any
-    second: Any
-    rest: Any
-    other: Any  # the one that is compared now
-    histograms: Any  # of the two, as `text_kernels` makes them
-    judged: Any  # as `text_templates.Judged` has it, and the next two
-    num_judged: Any
-    is_beyond: Any
-
-
-class Scratch(NamedTuple):
-    """Room for one text at a time."""
-
-    touched: Any
-    leaders: Any
-    shared: Any
-    relation: Any
-    score: Any
-    method: Any
-
-
-class _Held(NamedTuple):
-    """Texts that hold one of the leaders that they were compared with."""
-
-    left: Any
-    right: Any
-    score: Any
-    method: Any
 
 
 def compiled(work: int) -> Kernels | None:
@@ -114,26 +28,22 @@ def compiled(work: int) -> Kernels | None:
     return text_walk_kernels.kernels() if text_kernels.is_worthwhile(work) else None
 
 
-def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: float, match: float) -> Texts:
+def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: float, match: float) -> Given:
     """What the kernels read of texts; the bounds are those of `DedupSettings`."""
-    return Texts(
-        _fixed(shingles.values),
-        _fixed(shingles.offsets),
-        _fixed(words.values),
-        _fixed(words.offsets),
-        _fixed(commonness.table),
-        np.uint64(commonness.shift),
-        np.uint64(commonness.below),
-        float(jaccard),
-        float(match),
-    )
+    fixed = np.ascontiguousarray
+    texts = Texts(
+        fixed(shingles.values), fixed(shingles.offsets), fixed(words.values), fixed(words.offsets), commonness.table,
+        commonness.shift, commonness.below, float(jaccard), float(match),
+    )  # fmt: skip
+    return Given.of(TEXTS, texts)
 
 
-def marks_for(texts: Texts, judged: Judged) -> Marks:
-    """Room for the shingles of any one of the texts."""
-    most = int(np.diff(texts.starts).max(initial=0))
-    size = 1 << max(4, (3 * most).bit_length())
-    return Marks(
+def marks_for(texts: Given, judged: Judged) -> Given:
+    """Room for the shingles and words of any one of the texts."""
+    most = int(np.diff(texts.value.starts).max(initial=0))
+    most_words = 2 * int(np.diff(texts.value.word_starts).max(initial=0))
+    size, num_names = 1 << max(4, (3 * most).bit_length()), 1 << max(4, (4 * most_words).bit_length())
+    marks = Marks(
         of=np.array([-1, 0, 0]),
         first=np.zeros(size, np.uint64),
         second=np.zeros(size, np.uint64),
@@ -143,29 +53,34 @@ def marks_for(texts: Texts, judged: Judged) -> Marks:
         judged=judged.rows,
         num_judged=judged.size,
         is_beyond=judged.is_beyond,
+        words=np.empty((2, most_words), np.uint32),
+        covered=np.empty((2, most_words), np.bool_),
+        alignments=np.empty((2, 7), np.int64),
+        grams=np.empty(num_names, np.uint64),
+        names=np.empty(num_names, np.uint32),
+        counts=np.empty((4, num_names), np.int64),
     )
+    return Given.of(MARKS, marks)
 
 
-def compared(kernels: Kernels, texts: Texts, marks: Marks, one: int, others: Positions) -> Found:
+def compared(kernels: Kernels, texts: Given, marks: Given, one: int, others: Positions) -> Found:
     """The text against each of the others."""
     found = Found(np.empty(len(others), np.int8), np.empty(len(others)), np.empty(len(others), np.int8))
-    kernels.compare(texts, one, _fixed(others), marks, found.relation, found.score, found.method)
+    kernels.compare(texts, one, np.ascontiguousarray(others), marks, found.relation, found.score, found.method)
     return found
 
 
 def walked(
     kernels: Kernels,
-    texts: Texts,
-    marks: Marks,
+    texts: Given,
+    marks: Given,
     postings: Postings,
     order: Positions,
     equal: NDArray[np.uint64],
     items: Positions | None,
 ) -> Led:
     """What `leaders.Walk` finds of these texts. postings: of their keys, nobody listed; the leaders are, afterwards."""
-    lists = Lists(
-        _fixed(postings._ids), _fixed(postings._offsets), _fixed(postings._starts), postings._slots, postings._counts
-    )
+    lists = Lists(postings._ids, postings._offsets, postings._starts, postings._slots, postings._counts)
     given, state, held = _ordered(order, equal, items), _state(len(order)), _room(_FIRST_ROOM)
     scratch = Scratch(
         touched=np.empty(len(order), np.int64),
@@ -177,12 +92,12 @@ def walked(
     )
     at = kernels.walk(texts, given, lists, state, scratch, marks, held, 0)
     while at < len(order):
-        held = _Held(*(np.concatenate(pair) for pair in zip(held, _room(len(held.left)), strict=True)))
+        held = Held(*(np.concatenate(pair) for pair in zip(held, _room(len(held.left)), strict=True)))
         at = kernels.walk(texts, given, lists, state, scratch, marks, held, at)
     return _led(state, held)
 
 
-def _led(state: State, held: _Held) -> Led:
+def _led(state: State, held: Held) -> Led:
     num_followed, num_held = state.ends.tolist()
     followed = state.followed[:num_followed]
     last = np.full(len(state.leader_of), -1, np.int64)
@@ -229,7 +144,8 @@ def _ordered(order: Positions, equal: NDArray[np.uint64], items: Positions | Non
     group_of = np.full(num, -1, np.int64)
     group_of[rows[is_first]] = np.arange(len(starts) - 1)
     items = np.empty(0, np.int64) if items is None else np.asarray(items, np.int64)
-    return Order(*map(_fixed, (np.asarray(order, np.int64), place, items, group_of, starts, rows)))
+    arrays = map(np.ascontiguousarray, (np.asarray(order, np.int64), place, items, group_of, starts, rows))
+    return Order(*arrays)
 
 
 def _state(num: int) -> State:
@@ -249,12 +165,5 @@ def _state(num: int) -> State:
     )
 
 
-def _room(num: int) -> _Held:
-    return _Held(np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num), np.empty(num, np.int8))
-
-
-def _fixed(values: NDArray[Any]) -> NDArray[Any]:
-    """The same values, marked as read-only: a kernel is compiled for one form of arrays."""
-    values = np.ascontiguousarray(values).view()
-    values.flags.writeable = False
-    return values
+def _room(num: int) -> Held:
+    return Held(np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num), np.empty(num, np.int8))

@@ -4,17 +4,16 @@ parameters hold at the types of `text_walk`."""
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.dedup import led, matching, text_kernels, text_verdicts
+from mmlake.dedup import led, matching, text_kernels, text_verdicts, text_walk_arrays
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
+from mmlake.dedup.machine_code import Loop, loops
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_kernels import _aligned, _covered, _siblings, linked, made
+from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,
@@ -29,56 +28,42 @@ from mmlake.dedup.text_verdicts import (
     of_words,
     siblings,
 )
+from mmlake.dedup.text_walk_arrays import HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 
 class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
-    compare: Callable[..., None]
+    compare: Callable[..., int]
     walk: Callable[..., int]
-    judge: Callable[..., None]
+    judge: Callable[..., int]
 
 
 @functools.lru_cache(maxsize=1)
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
-    try:
-        import numba
-    except ImportError:
-        return None
-    # numba sees when the file of a kernel changes, not when one of a function that it calls does
-    files = [text_verdicts, text_kernels, matching, led]
-    stamp = f"-{zlib.crc32(b''.join(Path(str(one.__file__)).read_bytes() for one in files)):08x}"
-    inner = (
-        is_revision,
-        of_sets,
-        of_words,
-        siblings,
-        is_template,
-        _covered,
-        _aligned,
-        _siblings,
-        _unpacked,
-        _note,
-        _mark,
-        _num_shared,
-        _judged,
-        _compared,
-        _compared_units,
-        _leaders_for,
-        _follow,
-        _takes,
-        _take_members,
-        _collapse,
-        _join,
+    compared = (
+        is_revision, of_sets, of_words, siblings, is_template, _covered, _aligned, _siblings, _unpacked, _note, _mark,
+        _num_shared, _judged, _compared,
+    )  # fmt: skip
+    walked = (
+        *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
+    )  # fmt: skip
+    files = [text_verdicts, text_kernels, matching, led, text_walk_arrays]
+    found = loops(
+        "text-walk",
+        {
+            "compare": Loop(_compare, (TEXTS, "i8", "i8*", MARKS, "i1*", "f8*", "i1*"), compared),
+            "walk": Loop(_walk, (TEXTS, ORDER, LISTS, STATE, SCRATCH, MARKS, HELD, "i8"), walked),
+            "judge": Loop(
+                _judge,
+                ("u8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "b1*", "i8*", "i8***"),
+                (siblings, is_template, _siblings),
+            ),
+        },
+        [__file__, *(str(one.__file__) for one in files)],
     )
-    parts: dict[str, Any] = {}
-    # nobody calls them but the kernels: without their wrappers compiling takes a quarter less
-    bare: dict[str, Any] = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    for function in inner:
-        parts[function.__name__] = numba.njit(linked(function, parts), **bare)
-    compare, walk, judge = (made(numba, None, linked(one, parts, stamp)) for one in (_compare, _walk, _judge))
-    return Kernels(compare=compare, walk=walk, judge=judge)
+    return None if found is None else Kernels(**found)
 
 
 def _compare(
@@ -121,16 +106,15 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     _siblings(texts.shingles, starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
     if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
         _note(one, other, marks)
-    words, other_words = _unpacked(texts, one), _unpacked(texts, other)
-    num, other_num = words.shape[0], other_words.shape[0]
+    num, other_num = _unpacked(texts, one, marks.words[0]), _unpacked(texts, other, marks.words[1])
+    words, other_words = marks.words[0, :num], marks.words[1, :other_num]
     relation, method = of_sets(held, size, other_size, num, other_num, is_template(marks.histograms[0]))
     if relation != UNDECIDED:
         return relation, method
-    out = np.zeros((2, 7), np.int64)
-    covered, other_covered = np.zeros(num, np.bool_), np.zeros(other_num, np.bool_)
-    _covered(words, other_words, covered)
-    _covered(other_words, words, other_covered)
-    _aligned(words, other_words, covered, other_covered, BLOCK_WORDS, out)
+    out, covered, other_covered = marks.alignments, marks.covered[0, :num], marks.covered[1, :other_num]
+    _covered(words, other_words, covered, marks.grams)
+    _covered(other_words, words, other_covered, marks.grams)
+    _aligned(words, other_words, covered, other_covered, BLOCK_WORDS, out, marks.names, marks.counts)
     left = Alignment(out[0, 0], out[0, 1], out[0, 2], out[0, 3], out[0, 4], out[0, 5], out[0, 6])
     right = Alignment(out[1, 0], out[1, 1], out[1, 2], out[1, 3], out[1, 4], out[1, 5], out[1, 6])
     return of_words(left, right, num, other_num, texts.match)
@@ -147,10 +131,18 @@ def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compil
 
 
 def _judge(
-    values: Any, starts: Any, table: Any, shift: Any, below: Any, left: Any, right: Any, out: Any
+    values: Any,
+    starts: Any,
+    table: Any,
+    shift: Any,
+    below: Any,
+    left: Any,
+    right: Any,
+    out: Any,
+    other: Any,
+    histograms: Any,
 ) -> None:  # pragma: no cover: compiled
-    """Fills whether what the texts of each pair share is a template's."""
-    other, histograms = np.empty(1, np.int64), np.empty((1, 3, 256), np.int64)
+    """Fills whether what the texts of each pair share is a template's. other, histograms: room as in `Marks`."""
     for at in range(left.shape[0]):
         other[0], histograms[:] = right[at], 0
         _siblings(values, starts, left[at], other, table, shift, below, histograms)
@@ -208,17 +200,15 @@ def _num_shared(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma:
     return num
 
 
-def _unpacked(texts: Any, one: Any) -> Any:  # pragma: no cover: compiled
-    """As `text.unpacked`."""
+def _unpacked(texts: Any, one: Any, words: Any) -> Any:  # pragma: no cover: compiled
+    """How many words the text has; fills them as `text.unpacked` gives them."""
     begin, end = texts.word_starts[one], texts.word_starts[one + 1]
-    words = np.empty(2 * (end - begin), np.uint32)
     for at in range(end - begin):
         pair = texts.words[begin + at]
         words[2 * at] = np.uint32(pair >> np.uint64(32))
         words[2 * at + 1] = np.uint32(pair & np.uint64(0xFFFFFFFF))
-    if end > begin and words[-1] == 0:
-        return words[:-1]
-    return words
+    num = 2 * (end - begin)
+    return num - 1 if num > 0 and words[num - 1] == 0 else num
 
 
 def _leaders_for(one: Any, order: Any, lists: Any, state: Any, scratch: Any) -> int:  # pragma: no cover: compiled

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, standing_of
+from mmlake.dedup.survivors import Criterion, Standing, in_order, standing_of
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
@@ -296,10 +295,7 @@ def _items(rows: pa.Table | None) -> pa.Array | None:
 
 
 def _standing(rows: pa.Table | None, criteria: Sequence[Criterion], num: int) -> Standing:
-    if rows is not None:
-        return standing_of(rows, criteria)
-    unknown = np.full((num, 1), np.nan)
-    return Standing(np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), unknown)
+    return in_order(num) if rows is None else standing_of(rows, criteria)
 
 
 def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from mmlake.engine.relations import Relations
 from mmlake.engine.scratch import Column, Scratch, TextColumn, cumulated, current, used
 from mmlake.engine.settings import EngineSettings
-from mmlake.engine.sorting import num_before, sorted_rows
 
-__all__ = ["Column", "Engine", "EngineSettings", "Scratch", "TextColumn", "cumulated", "current", "num_before"]
+if TYPE_CHECKING:  # a join of texts needs arrays alone, and starts sooner without Arrow
+    import pyarrow as pa
+
+    from mmlake.engine.relations import Relations
+
+__all__ = ["Column", "Engine", "EngineSettings", "Scratch", "TextColumn", "cumulated", "current"]
 
 _SORTED_SHARE = 16  # of the memory, which rows that are sorted at once may take: they are there four times
 _ARRAY_SHARE = 32  # of the memory, which one array may take; a join has about a dozen at a time
@@ -35,6 +37,8 @@ class Engine:
     @property
     def relations(self) -> Relations:
         """Joins and group-bys over keys, within half of the memory."""
+        from mmlake.engine.relations import Relations
+
         half = self.settings.memory_gib * 2**29
         return Relations(
             self.scratch, most_bytes=half, small_bytes=self._most_sorted_bytes, threads=self.settings.threads
@@ -46,4 +50,6 @@ class Engine:
 
     def sorted_rows(self, parts: Iterable[pa.Table], by: Sequence[str]) -> Iterator[pa.Table]:
         """As `mmlake.engine.sorting.sorted_rows` says, within the memory."""
+        from mmlake.engine.sorting import sorted_rows
+
         return sorted_rows(parts, by, scratch=self.scratch, most_bytes=self._most_sorted_bytes)

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Scratch:
@@ -108,6 +110,8 @@ class TextColumn:
 
     def append(self, texts: pa.ChunkedArray) -> None:
         """More texts behind those that are there; none of them null."""
+        import pyarrow as pa
+
         for chunk in texts.chunks:
             chunk = chunk.cast(pa.large_string())
             offsets = np.frombuffer(chunk.buffers()[1], np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
@@ -117,6 +121,8 @@ class TextColumn:
 
     def array(self) -> pa.Array:
         """All texts; as large strings where they are more than offsets of 32 bits can count."""
+        import pyarrow as pa
+
         values, offsets = self._bytes.array(), cumulated(self._lengths.array(), self._scratch)
         num = len(offsets) - 1
         if offsets[-1] < 2**31:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from mmlake import dedup, schemas
 from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, cross_said
-from mmlake.dedup import cross, image
+from mmlake.dedup import cross, image, text
 from tests import make
 
 SETTINGS = dedup.DedupSettings()
@@ -103,7 +103,7 @@ def test_a_word_or_two_of_a_transcript_say_nothing():
     texts = {"thanks": "Thank you for watching.", "talk": make.prose(1, words=30)}
     rows = [
         {"digest": name, "method": method, "hashes": hashes, "status": "ok"}
-        for name, one in zip(texts, dedup.text.prints(texts.values()), strict=True)
+        for name, one in zip(texts, text.prints(texts.values()), strict=True)
         for method, hashes in one._asdict().items()
     ]
     says = cross._without_silent("transcript", schemas.from_rows(schemas.FINGERPRINTS, rows)).to_pylist()

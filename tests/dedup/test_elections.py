@@ -7,11 +7,13 @@ import io
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mmlake.dedup import DedupSettings, audio, image, image_matcher
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import Criterion, Standing, standing_of
+from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, standing_of
 from mmlake.quality.audio_fidelity import Fidelity
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
@@ -177,3 +179,21 @@ def test_silence_around_a_recording_and_a_short_cut_are_not_its_usual_length():
         "e-quieter": (np.round(one * 0.4 * 32_768) / 32_768, 16_000),
     }
     assert elected_recording(family) == "c-original"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_pairs_elected_at_once_elect_whom_each_elects_alone(seed):
+    rng = np.random.default_rng(seed)
+    num = 40
+    criteria = (
+        Criterion(name="high", column="high", says="more", tolerance=0.1),
+        CLOSENESS,
+        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5),
+        Criterion(name="usual", column="usual", says="as most", best="usual"),
+    )
+    values = rng.choice([np.nan, 0.0, 1.0, 1.05, -2.0, 30.0], (num, 4))
+    who = Standing(rng.permutation(num) + 100, rng.integers(0, 2, num), rng.random(num) < 0.6, criteria, values)
+    left, right = np.arange(0, num, 2), np.arange(1, num, 2)
+    alone = [who.elect(np.array(pair), lambda one, others: 0.5) for pair in zip(left, right, strict=True)]
+    assert who.elect_pairs(left, right).tolist() == alone

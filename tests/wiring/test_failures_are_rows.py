@@ -8,11 +8,11 @@ import shutil
 
 import pytest
 
-from mmlake import dedup, pipeline, quality, schemas
+from mmlake import pipeline, quality, schemas
 from mmlake.border import InProcess
 from mmlake.catalog import vector_column
 from mmlake.compute import Executor
-from mmlake.dedup import tiers
+from mmlake.dedup import image, tiers
 from mmlake.embed import classical
 from mmlake.errors import RemoteUnavailable
 from mmlake.evaluate import Probe, ProbeSet
@@ -59,7 +59,7 @@ def broken(monkeypatch):
     victim = make.picture(1)
     owners = {
         "measures": (quality.image, "decoded"),
-        "fingerprints": (dedup.image, "fingerprint"),
+        "fingerprints": (image, "fingerprint"),
         "embeddings": (classical, "picture"),
     }
 
