@@ -12,6 +12,7 @@ import ctypes
 import functools
 import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
 import itertools
 import json
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _FORMAT = 1
+_TESTED = ("0.68",)  # versions of numba whose object code is known to be called like this; others call it themselves
 _FROM_LIBC = {"memset", "memcpy", "memmove"}
 # how numba calls what stands in a specification; a star for each dimension of an array
 _KINDS = {
@@ -67,6 +69,8 @@ def loops(name: str, made: Mapping[str, Loop], sources: Sequence[str]) -> dict[s
     """
     if importlib.util.find_spec("numba") is None:
         return None
+    if importlib.metadata.version("numba").rpartition(".")[0] not in _TESTED:
+        return _by_numba(made)
     import llvmlite.binding as llvm
 
     stamp = _stamp(llvm, sources)
@@ -87,6 +91,23 @@ def loops(name: str, made: Mapping[str, Loop], sources: Sequence[str]) -> dict[s
             continue
         break
     return _loaded(llvm, made, kept, stamp)
+
+
+def _by_numba(made: Mapping[str, Loop]) -> dict[str, Callable[..., int]]:
+    """The loops as numba compiles and calls them in each process; slower to start, the same results."""
+    numba: Any = importlib.import_module("numba")
+    found: dict[str, Callable[..., int]] = {}
+    for key, loop in made.items():
+        parts: dict[str, Any] = {}
+        for one in (*loop.inner, loop.function):
+            parts[one.__name__] = numba.njit(_linked(one, parts), error_model="numpy", nogil=True)
+        found[key] = partial(_called_by_numba, parts[loop.function.__name__])
+    return found
+
+
+def _called_by_numba(function: Any, *given: Any) -> int:
+    made = function(*(one.value if type(one) is Given else one for one in given))
+    return 0 if made is None else int(made)
 
 
 @functools.lru_cache(maxsize=4)

@@ -58,6 +58,14 @@ def test_a_loop_reads_tuples_numbers_and_arrays_and_is_loaded_the_next_time(made
         made()
 
 
+def test_another_version_of_numba_calls_the_loop_itself_with_the_same_result(made, monkeypatch):
+    pair, out, again = Pair(np.arange(4, dtype=np.uint64), np.ones((2, 4), np.int32)), np.empty(4), np.empty(4)
+    made()(pair, 3, 0.5, out)
+    monkeypatch.setattr(machine_code, "_TESTED", ())
+    monkeypatch.setattr(machine_code, "_loaded", None)  # nothing is loaded
+    assert made()(Given.of(PAIR, pair), 3, 0.5, again) == 4 and again.tolist() == out.tolist()
+
+
 @pytest.mark.parametrize("other", [np.zeros(4, np.int64), np.zeros((4, 1)), np.zeros(8)[::2]])
 def test_an_array_of_another_kind_is_refused(made, other):
     pair = Pair(np.arange(4, dtype=np.uint64), np.zeros((2, 4), np.int32))
