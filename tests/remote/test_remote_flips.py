@@ -34,7 +34,8 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def store_of(client, name: str, remote: RemoteSettings, tmp_path, machine: str) -> S3Store:
-    one = S3Store(f"s3://{name}/lake", client=client, remote=replace(remote, cache_dir=str(tmp_path / machine)))
+    own = replace(remote, cache_dir=str(tmp_path / machine), block_bytes=1 << 14)
+    one = S3Store(f"s3://{name}/lake", client=client, remote=own)
     one.bucket._retries = backoff.Retries(budget=backoff.Budget(ceiling=1e6))
     return one
 
@@ -166,7 +167,7 @@ def test_etags_that_are_no_hashes_are_no_damage(store, other, proxy: Proxy) -> N
     assert [other.read(digest) for digest in digests] == [*SMALL, LARGE]
 
 
-@pytest.mark.parametrize("at", [0, 700, 30_000, -1])
+@pytest.mark.parametrize("at", [700, -1])
 @pytest.mark.parametrize("shard", ["text/a.tar", "text/a.jsonl", "text/loose.txt"])
 def test_no_row_is_made_of_a_bit_that_changed_on_the_way(
     client, name: str, store, proxy: Proxy, remote: RemoteSettings, tmp_path, shard: str, at: int
@@ -180,7 +181,7 @@ def test_no_row_is_made_of_a_bit_that_changed_on_the_way(
     client.put_object(Bucket=name, Key=f"zone/{shard}", Body=files[shard])
     settings, found = SourceSettings(), []
     for number, faults in enumerate(([], [Fault(key=shard, flipped_byte=at)])):
-        own = replace(remote, cache_dir=str(tmp_path / f"reader{number}"))
+        own = replace(remote, cache_dir=str(tmp_path / f"reader{number}"), block_bytes=1 << 12)
         landing = S3Landing(f"s3://{name}/zone", client=client, remote=own)
         (one,) = sources.scan(landing, settings=settings)
         landing = S3Landing(f"s3://{name}/zone", client=client, remote=replace(own, cache_dir=f"{own.cache_dir}again"))
