@@ -1,12 +1,11 @@
 """The steps that decode, with worker processes and without: wall seconds and CPU seconds (user + system, of all
 processes), median of the rounds, ratios within the rounds.
 
-    python benchmarks/workers.py pictures DIRECTORY [num_pictures] [rounds] [before]
-    python benchmarks/workers.py films [num_clips] [rounds] [before]
+    python benchmarks/workers.py pictures DIRECTORY [num_pictures] [rounds]
+    python benchmarks/workers.py films [num_clips] [rounds]
 pictures: JPEGs of 640 to 1,280 px, cut out of the pictures in the directory, in eight tars. films: generated clips of
-20 s, 640x360, with sound. before: a tree of mmlake from before it had workers, which is the first contestant; without
-it that is this tree in one process. Each contestant is a process of its own, in turn. The clock runs over tracks,
-measures, verdicts, fingerprints and embeddings; what starting the workers takes is in it.
+20 s, 640x360, with sound. Each contestant is a process of its own, in turn. The clock runs over all steps of the
+modality from tracks on; what starting the workers takes is in it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ import time
 from pathlib import Path
 
 NUM_TARS, CLIP_S, RATE_HZ, SIDES_PX = 8, 20, 48_000, (640, 1280)
-STEPS = ("tracks", "measures", "verdicts", "fingerprints", "embeddings")
 
 
 def make_pictures(source: Path, landing: Path, num_pictures: int) -> None:
@@ -86,15 +84,14 @@ def make_films(landing: Path, num_clips: int) -> None:
 
 
 def contest(landing: str, lake_dir: str, modality: str, workers: str) -> None:
-    """Make the tables; prints the seconds, and the versions of the tables. workers: "" for a tree that has none."""
+    """Make the tables; prints the seconds, and the versions of the tables. workers: 0 for none."""
     from mmlake import pipeline
     from mmlake.lake import Lake
-    from mmlake.steps import ROW_STEPS, run_step
+    from mmlake.modalities import MODALITIES
+    from mmlake.steps import row_steps, run_step
     from mmlake.tables import Slot
 
-    if workers == "":
-        lake = Lake(lake_dir, landing=landing)
-    elif workers == "0":
+    if workers == "0":
         from mmlake.border import InProcess
 
         lake = Lake(lake_dir, landing=landing, runner=InProcess())
@@ -104,28 +101,32 @@ def contest(landing: str, lake_dir: str, modality: str, workers: str) -> None:
         lake = Lake(lake_dir, landing=landing, settings=Settings.of({"compute": {"workers": int(workers)}}))
     pipeline.refresh(lake)
     shards = lake.registry.keys(modality)
+    bringing_in, steps = [], []
+    for step in row_steps(MODALITIES[modality]):
+        (bringing_in if step.name in ("items", "blobs") else steps).append(step)
     for shard in shards:
-        for name in ("items", "blobs"):
-            run_step(ROW_STEPS[name], lake, modality, shard)
+        for step in bringing_in:
+            run_step(step, lake, modality, shard)
     cpu_s, started = _cpu_s(), time.perf_counter()
-    for name in STEPS:
-        if workers in ("", "0"):
+    for step in steps:
+        if workers == "0":
             for shard in shards:
-                run_step(ROW_STEPS[name], lake, modality, shard)
+                run_step(step, lake, modality, shard)
         else:
             from mmlake.steps import run_shards
 
-            for _, made in run_shards(ROW_STEPS[name], lake, modality, shards):
+            for _, made in run_shards(step, lake, modality, shards):
                 if isinstance(made, BaseException):
                     raise made
     wall_s = time.perf_counter() - started
-    if workers not in ("", "0"):
+    if workers != "0":
         from mmlake.workers.fork_client import fork_server
 
         lake.close()
         fork_server().close()  # waited for, it is counted with its workers
     versions = {
-        name: [lake.tables.stamp(Slot(name, modality, shard)).data_version for shard in shards] for name in STEPS
+        step.name: [lake.tables.stamp(Slot(step.name, modality, shard)).data_version for shard in shards]
+        for step in steps
     }
     print(json.dumps({"wall_s": wall_s, "cpu_s": _cpu_s() - cpu_s, "versions": versions}))
 
@@ -135,19 +136,15 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def measure(landing: Path, modality: str, rounds: int, before: Path | None) -> None:
+def measure(landing: Path, modality: str, rounds: int) -> None:
     """Run the contestants in turn and print a table."""
-    here = Path(__file__).resolve().parent.parent
-    contestants = {
-        "one process": ("" if before else "0", before or here),
-        "1 worker": ("1", here),
-        "2 workers": ("2", here),
-    }
+    tree = Path(__file__).resolve().parent.parent
+    contestants = {"one process": "0", "1 worker": "1", "2 workers": "2"}
     if (cores := len(os.sched_getaffinity(0))) > 2:
-        contestants[f"{cores} workers"] = (str(cores), here)
+        contestants[f"{cores} workers"] = str(cores)
     found: dict[str, list[dict]] = {name: [] for name in contestants}
     for _ in range(rounds):
-        for name, (workers, tree) in contestants.items():
+        for name, workers in contestants.items():
             with tempfile.TemporaryDirectory() as lake:
                 command = [sys.executable, __file__, "contest", str(landing), f"{lake}/lake", modality, workers]
                 done = subprocess.run(
@@ -183,5 +180,4 @@ if __name__ == "__main__":
             else:
                 make_films(landing, int(rest[0]) if rest else 6)
             rounds = int(rest[1]) if len(rest) > 1 else 3
-            before = Path(rest[2]).resolve() if len(rest) > 2 else None
-            measure(landing, "image" if kind == "pictures" else "video", rounds, before)
+            measure(landing, "image" if kind == "pictures" else "video", rounds)

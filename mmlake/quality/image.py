@@ -162,7 +162,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="3",
+        revision="4",
     ),
     DAMAGE_MEASUREMENT,
 )
