@@ -19,10 +19,10 @@ from functools import cached_property
 from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.checked_file import CheckedFile
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
+from mmlake.remote.checked_file import CheckedFile
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.hub import HubFile, HubRepo, hub_library, without_tokens
 from mmlake.remote.reading import open_file

@@ -11,16 +11,22 @@ import copy
 import io
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import IO, Any
+from functools import partial
+from typing import IO, Any, cast
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
+from mmlake.remote import sums
 from mmlake.remote.bucket import Bucket, ObjectInfo
+from mmlake.remote.checked_file import CheckedFile
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.reading import open_file
-from mmlake.remote.s3 import Address, Missing, is_odd
+from mmlake.remote.s3 import Address, Damaged, Missing, is_odd
 from mmlake.remote.settings import RemoteSettings
 
+_BUFFER_BYTES = 64 << 10
+_READ_BYTES = 1 << 20
+_TRIES = 3  # of a whole transfer
 _ODD = "a key with an empty, '.' or '..' part, which no directory tree has"
 _BOTH = "an object whose name is also a directory's"
 
@@ -46,6 +52,7 @@ class S3Landing(Landing):
         self.bucket = Bucket(self._address.bucket, client=client, connections=self._connections, settings=self._remote)
         self.location = str(self._address)
         self._root = f"{self._address.prefix}/" if self._address.prefix else ""
+        self._verified = set[str]()  # identities of objects
         self._markers: dict[str, dict[str, Entry]] = {}  # directory -> the markers that its last listing found
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
@@ -118,12 +125,57 @@ class S3Landing(Landing):
             raise Missing
         if found.size_bytes == 0:
             return io.BytesIO()
-        identity = f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}"
 
         def read_range(offset: int, size: int) -> bytes:
             return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
 
-        return open_file(self._connections.cache(self._remote), identity, found.size_bytes, read_range)
+        raw = open_file(self._connections.cache(self._remote), self._identity(found), found.size_bytes, read_range)
+        if not self._has_many_parts(found):
+            return raw
+        checked = CheckedFile(
+            raw,
+            size_bytes=found.size_bytes,
+            expected=found.etag,
+            hasher=sums.md5(),
+            otherwise=partial(self._compare, found),
+        )
+        return cast("IO[bytes]", io.BufferedReader(checked, _BUFFER_BYTES))
+
+    def verify(self, path: str) -> None:
+        """Return if the whole object, which the cache then holds, has the MD5 that its ETag states, or two transfers of
+        it agree. Raises Damaged where bytes change on the way again and again.
+
+        Not held against anything: objects that were uploaded in parts, whose ETag is no hash of the whole, and those
+        of more than half of the cache.
+        """
+        found = self.bucket.head(self._address.key(native(path)))
+        if found is None or not self._has_many_parts(found) or 2 * found.size_bytes > self._remote.cache_bytes:
+            return
+        for left in range(_TRIES - 1, -1, -1):
+            if self._identity(found) in self._verified:
+                return
+            try:
+                with self.open(path) as file:
+                    while file.read(_READ_BYTES):
+                        pass
+                self._verified.add(self._identity(found))
+            except Damaged:
+                if not left:
+                    raise
+
+    def _compare(self, found: ObjectInfo, actual: str) -> None:
+        """Raise Damaged where what was read is not what a second transfer gives."""
+        if self.bucket.doubts(found, actual):
+            self._connections.cache(self._remote).forget(self._identity(found), found.size_bytes)
+            raise Damaged(f"GET {self._address.bucket}/{found.key}")
+
+    def _has_many_parts(self, found: ObjectInfo) -> bool:
+        """Whether the ETag may be a hash of the object, and it comes in several requests; the bucket checks what comes
+        in one."""
+        return found.size_bytes > self._remote.block_bytes and sums.may_be_md5(found.etag)
+
+    def _identity(self, found: ObjectInfo) -> str:
+        return f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}"
 
     def sparing(self) -> S3Landing:
         other = copy.copy(self)

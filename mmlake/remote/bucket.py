@@ -1,20 +1,22 @@
 """One bucket: listing, ranges, conditional and multipart writes, with our own errors.
 
 Requests are retried by botocore (`remote/s3.py`); a body that is cut while it is read is resumed here, at the byte
-where it broke.
+where it broke. What is transferred whole is held against the ETag, and transferred again where bytes changed on the
+way.
 Names in errors are addresses, never credentials.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
 from mmlake.errors import RemoteUnavailable, UnreadableItem
-from mmlake.remote import backoff, s3
+from mmlake.remote import backoff, s3, sums
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.settings import RemoteSettings
 
@@ -23,6 +25,7 @@ SINGLE_PUT_BYTES = 16 << 20
 _PART_BYTES = 16 << 20
 _MAX_PARTS = 9_000  # S3 allows 10,000
 _CHUNK_BYTES = 256 << 10
+_STREAM_BYTES = 8 << 20  # per request where a whole object is read back
 _PAGE_KEYS = _DELETE_KEYS = 1000  # what S3 allows in a request
 
 
@@ -63,6 +66,7 @@ class Bucket:
         self._retries = retries or backoff.Retries()
         self._client, self._connections = client, connections or RemoteConnections()
         self._is_conditional: bool | None = None
+        self._has_sums: bool | None = None  # whether the ETags of this bucket are hashes, as far as that is known
         if client is not None:
             s3.obey_retry_after(client)
 
@@ -125,23 +129,55 @@ class Bucket:
             raise
 
     def read_range(self, key: str, *, etag: str, offset: int, size: int) -> bytes:
-        """Exactly these bytes of that version of the object. Raises UnreadableItem 1001 where that version is gone,
-        RemoteUnavailable."""
-        data, done = bytearray(size), 0
+        """Exactly these bytes of that version of the object; a whole object is held against its ETag. Raises
+        UnreadableItem 1001 where that version is gone, RemoteUnavailable."""
+        data, done, total, seen = bytearray(size), 0, -1, set[str]()
         attempts = self._retries.begin(self._what("GET", key))
         while done < size:
             before = done
             try:
-                for chunk in self._chunks(key, etag, offset + done, size - done):
+                for total, chunk in self._chunks(key, etag, offset + done, size - done):  # noqa: B007 - used below
                     data[done : done + len(chunk)] = chunk
                     done += len(chunk)
-            except _Cut as error:
+                if offset == 0 and total == size and not self._agrees(sums.md5(data).hexdigest(), etag, seen):
+                    before = done = 0
+                    raise s3.Garbled
+            except backoff.Transient as error:
                 if done > before:
                     attempts.progress()
                 attempts.wait(error)
         return bytes(data)
 
-    def _chunks(self, key: str, etag: str, offset: int, size: int) -> Iterator[bytes]:
+    def _agrees(self, actual: str, etag: str, seen: set[str]) -> bool:
+        """Whether a transfer with this MD5 may be taken for the object. seen: those of its transfers before."""
+        if actual == etag:
+            self._has_sums = True
+        elif actual in seen:  # the same twice: the ETag is no hash of it
+            self._has_sums = bool(self._has_sums)
+        elif self._has_sums is not False and sums.may_be_md5(etag):
+            seen.add(actual)
+            return False
+        return True
+
+    def doubts(self, found: ObjectInfo, actual: str) -> bool:
+        """Whether a transfer of the whole object, whose bytes have this MD5, gave others than a second one gives,
+        which is made where the ETag is another."""
+        seen = set[str]()
+        if self._agrees(actual, found.etag, seen):
+            return False
+        again = self.hashed(found, sums.md5())
+        self._agrees(again, found.etag, seen)
+        return again != actual
+
+    def hashed(self, found: ObjectInfo, hasher: Any) -> str:
+        """The hash of that version of the object, transferred now. Raises as `read_range` does."""
+        for offset in range(0, found.size_bytes, _STREAM_BYTES):
+            size = min(_STREAM_BYTES, found.size_bytes - offset)
+            hasher.update(self.read_range(found.key, etag=found.etag, offset=offset, size=size))
+        return str(hasher.hexdigest())
+
+    def _chunks(self, key: str, etag: str, offset: int, size: int) -> Iterator[tuple[int, bytes]]:
+        """(size of the whole object, the next bytes of the range)."""
         from botocore.exceptions import BotoCoreError
         from urllib3.exceptions import HTTPError
 
@@ -156,11 +192,12 @@ class Bucket:
                     1001,
                     f"the object changed while it was read: version {etag[:40]!r} was opened, {etag_now[:40]!r} came",
                 )
-            if not str(answer.get("ContentRange", "")).startswith(f"bytes {offset}-"):
+            if not (given := str(answer.get("ContentRange", ""))).startswith(f"bytes {offset}-"):
                 raise RemoteUnavailable(
                     f"{self._what('GET', key)}: the answer is not the range from byte {offset}; the storage does "
                     "not keep to byte ranges, use another endpoint"
                 )
+            total = given.rpartition("/")[2]
             while left:
                 try:
                     chunk = body.read(min(_CHUNK_BYTES, left))
@@ -170,7 +207,7 @@ class Bucket:
                 if not chunk:
                     raise _Cut("a body that ended early")
                 left -= len(chunk)
-                yield chunk
+                yield int(total) if total.isdecimal() else -1, chunk
         finally:
             body.close()
 
@@ -180,11 +217,7 @@ class Bucket:
         attempts = self._retries.begin(self._what("PUT", key))
         while True:
             try:
-                with s3.in_our_words(self._what("PUT", key)):
-                    answer = self.client.put_object(
-                        Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {})
-                    )
-                return str(answer["ETag"]).strip('"')
+                return self._send(key, data, Metadata=dict(metadata or {}), IfNoneMatch="*")
             except s3.Occupied:
                 return None
             # of two at once, S3 may refuse both, as it does where the object is deleted meanwhile
@@ -192,9 +225,44 @@ class Bucket:
                 if self.head(key) is not None:
                     return None
                 attempts.wait(error)
+            except s3.Garbled as error:
+                attempts.wait(error)
+
+    def _send(self, key: str, data: bytes, **given: Any) -> str:
+        """The ETag of the object that one PUT made. Raises Garbled where it has other bytes."""
+        with s3.in_our_words(self._what("PUT", key)):
+            answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, **given)
+        etag, md5 = str(answer["ETag"]).strip('"'), sums.md5(data).hexdigest()
+        self._check_arrival(key, etag, md5, lambda: md5)
+        return etag
+
+    def _check_arrival(self, key: str, etag: str, expected: str, md5: Callable[[], str]) -> None:
+        """Delete what was just written under the key and raise Garbled where it has not the bytes with this MD5.
+        expected: the ETag where ETags are hashes; another is a reason to read the object back."""
+        if etag == expected:
+            self._has_sums = True
+        elif self._has_sums is not False and (found := self.head(key)) is not None and found.etag == etag:
+            with suppress(UnreadableItem):  # another writer's meanwhile
+                if self.hashed(found, sums.md5()) != md5():
+                    self.delete([key])
+                    raise s3.Garbled
+                self._has_sums = bool(self._has_sums)
 
     def upload(self, key: str, file: IO[bytes], *, size_bytes: int, metadata: Mapping[str, str] | None = None) -> None:
         """Write a file of any length in parts, side by side. Where it fails, neither an object nor a part is left."""
+        given, attempts = {"Metadata": dict(metadata or {})}, self._retries.begin(self._what("PUT", key))
+        while True:
+            file.seek(0)
+            try:
+                if size_bytes <= SINGLE_PUT_BYTES:
+                    self._send(key, file.read(), **given)
+                else:
+                    self._send_parts(key, file, size_bytes, given)
+                return
+            except s3.Garbled as error:
+                attempts.wait(error)
+
+    def _send_parts(self, key: str, file: IO[bytes], size_bytes: int, given: dict[str, Any]) -> None:
         from boto3.s3.transfer import TransferConfig
 
         part_bytes = max(_PART_BYTES, -(-size_bytes // _MAX_PARTS))
@@ -202,9 +270,15 @@ class Bucket:
             multipart_threshold=SINGLE_PUT_BYTES, multipart_chunksize=part_bytes, max_concurrency=self.settings.threads
         )
         with s3.in_our_words(self._what("PUT", key)):
-            self.client.upload_fileobj(
-                file, self.name, key, ExtraArgs={"Metadata": dict(metadata or {})}, Config=config
-            )
+            self.client.upload_fileobj(file, self.name, key, ExtraArgs=given, Config=config)
+
+        def md5() -> str:
+            file.seek(0)
+            return str(hashlib.file_digest(file, sums.md5).hexdigest())  # type: ignore[arg-type]
+
+        if (found := self.head(key)) is not None:
+            file.seek(0)
+            self._check_arrival(key, found.etag, sums.etag_of(file, part_bytes=part_bytes), md5)
 
     def copy(self, key: str, to: str) -> None:
         """Copy an object within the bucket, on the storage's side."""
@@ -217,10 +291,16 @@ class Bucket:
         wanted = list(keys)
         for at in range(0, len(wanted), _DELETE_KEYS):
             part = wanted[at : at + _DELETE_KEYS]
-            with s3.in_our_words(self._what("DELETE", part[0])):
-                answer = self.client.delete_objects(
-                    Bucket=self.name, Delete={"Objects": [{"Key": key} for key in part], "Quiet": True}
-                )
+            attempts = self._retries.begin(self._what("DELETE", part[0]))
+            while True:
+                try:
+                    with s3.in_our_words(self._what("DELETE", part[0])):
+                        answer = self.client.delete_objects(
+                            Bucket=self.name, Delete={"Objects": [{"Key": key} for key in part], "Quiet": True}
+                        )
+                    break
+                except s3.Garbled as error:
+                    attempts.wait(error)
             if errors := answer.get("Errors"):
                 raise RemoteUnavailable(
                     f"{self._what('DELETE', str(errors[0].get('Key')))}: {len(errors)} objects could not be "

@@ -32,6 +32,8 @@ _REFUSED_CREDENTIALS = frozenset(
     "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId "
     "SignatureDoesNotMatch AuthFailure InvalidSecurity".split()
 )
+# a request whose body is not what its checksums say
+_GARBLED = frozenset({"BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch", "InvalidDigest"})
 _WRONG_CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CHANGED = (412, 416)  # the version that was asked for is gone; the object is shorter now
 _ODD_SEGMENTS = ("", ".", "..")
@@ -58,12 +60,29 @@ class Refused(UnreadableItem):
         super().__init__(1001, "the storage refuses to give the object (status=403)")
 
 
+class Damaged(RemoteUnavailable):
+    """Bytes changed on the way from the storage, which has them as they were."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: bytes changed between the storage, which has them as they were, and this machine; see whether "
+            "the network or a proxy damages them, then run again: what is done stays done"
+        )
+
+
 class Contended(backoff.Transient):
     """A conditional write met another one of the same key that was under way; whether there is an object now is not
     known."""
 
     def __init__(self) -> None:
         super().__init__("another write of the same key (HTTP 409)")
+
+
+class Garbled(backoff.Transient):
+    """Other bytes arrived than were sent, by a checksum."""
+
+    def __init__(self) -> None:
+        super().__init__("bytes that changed on the way")
 
 
 class Occupied(Exception):
@@ -198,7 +217,7 @@ def in_our_words(what: str, *, of_object: bool = False) -> Iterator[None]:
 
 def _refusal(
     response: dict[str, Any], what: str, of_object: bool
-) -> MmlakeError | UnreadableItem | Contended | Occupied:
+) -> MmlakeError | UnreadableItem | Contended | Garbled | Occupied:
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = re.sub(r"[^A-Za-z0-9]", "", str(response.get("Error", {}).get("Code", "")))[:60]
     if code == "NoSuchBucket":
@@ -213,6 +232,8 @@ def _refusal(
             f"{what}: this machine's clock is not the storage's ({code}); set it, such as by NTP, then run again: "
             "what is done stays done"
         )
+    if code in _GARBLED:
+        return Garbled()
     if status in (301, 307) or code in (
         "PermanentRedirect",
         "AuthorizationHeaderMalformed",

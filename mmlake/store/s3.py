@@ -19,7 +19,9 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 from mmlake.errors import BlobMissing, RemoteUnavailable, UnreadableItem
@@ -28,10 +30,9 @@ from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
 from mmlake.remote.connections import RemoteConnections
-from mmlake.remote.reading import open_file
-from mmlake.remote.s3 import Address, Missing
+from mmlake.remote.s3 import Address, Damaged, Missing
 from mmlake.remote.settings import RemoteSettings
-from mmlake.store import s3_copies
+from mmlake.store import s3_copies, s3_objects
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
 from mmlake.store.files import Buffers, sweep_directory
@@ -45,7 +46,6 @@ from mmlake.store.stats import counted
 
 _LOG = logging.getLogger("mmlake.store")
 _CHUNK_BYTES = 1 << 20
-_STREAM_BYTES = 8 << 20  # per request where a whole blob is read past the cache
 _MAX_SEEN = 100_000  # objects whose size and version are remembered: 30 MiB
 _ONE_BY_ONE = 500  # blobs that are looked up singly; beyond, listing the store is cheaper
 _EXTENSION = "extension"
@@ -147,22 +147,31 @@ class S3Store(Blobs):
             raise self.corrupt(digest, "other bytes, or cannot be read")
         if found.size_bytes == 0:
             return as_file(b"")
-        identity = f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}"
-        return open_file(self._cache, identity, found.size_bytes, self._reader(digest, found))
+        gone, corrupt = partial(self._gone, digest), partial(self.corrupt, digest)
+        return s3_objects.opened(self.bucket, self._cache, digest, found, gone=gone, corrupt=corrupt)
 
-    def _reader(self, digest: Digest, found: ObjectInfo) -> Callable[[int, int], bytes]:
-        def read_range(offset: int, size: int) -> bytes:
+    def _gone(self, digest: Digest, error: UnreadableItem) -> Exception:
+        """What to raise where the version of the blob's object is no longer there."""
+        self._forget(digest)
+        if isinstance(error, Missing):
+            return self.missing(digest)
+        return self.corrupt(digest, "other bytes: its object was written over")
+
+    def read(self, digest: Digest) -> bytes:
+        """See `Blobs.read`; transferred again where bytes changed on the way."""
+        with suppress(Damaged):
+            return super().read(digest)
+        return super().read(digest)
+
+    @contextmanager
+    def local(self, digest: Digest) -> Iterator[Path]:
+        """See `Blobs.local`; transferred again where bytes changed on the way."""
+        with ExitStack() as stack:
             try:
-                return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
-            except UnreadableItem as error:
-                self._forget(digest)  # its version is no longer that, or it is gone
-                raise (
-                    self.missing(digest)
-                    if isinstance(error, Missing)
-                    else self.corrupt(digest, "other bytes: its object was written over")
-                ) from None
-
-        return read_range
+                path = stack.enter_context(super().local(digest))
+            except Damaged:
+                path = stack.enter_context(super().local(digest))
+            yield path
 
     def size(self, digest: Digest) -> int:
         """See `Blobs.size`."""
@@ -231,18 +240,7 @@ class S3Store(Blobs):
         )
 
     def _is_sound(self, digest: Digest, found: ObjectInfo) -> bool | None:
-        """Whether the object hashes to the digest; None where it has gone meanwhile."""
-        hasher = hashlib.sha256()
-        for offset in range(0, found.size_bytes, _STREAM_BYTES):
-            try:
-                hasher.update(
-                    self.bucket.read_range(
-                        found.key, etag=found.etag, offset=offset, size=min(_STREAM_BYTES, found.size_bytes - offset)
-                    )
-                )
-            except Missing:
-                return None
-        return hasher.hexdigest() == digest
+        return s3_objects.is_sound(self.bucket, digest, found)
 
     def quarantine(self, digest: Digest, *, reason: str = "its bytes do not hash to its name") -> int:
         """See `Blobs.quarantine`; the prefix is `quarantine/`."""

@@ -11,6 +11,7 @@ import mmap
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,10 @@ class S3Pack:
         self.name, self.found, self.index = name, found, index
         self._bucket, self._cache = bucket, cache
 
+    @property
+    def _identity(self) -> str:
+        return f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}"
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the pack from the storage itself; fewer only at its end. Raises Missing."""
         size = min(size, self.found.size_bytes - offset)
@@ -47,25 +52,36 @@ class S3Pack:
 
     def read_cached(self, offset: int, size: int) -> bytes:
         """As `read`, through the block cache."""
-        identity = f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}"
-        with open_file(self._cache, identity, self.found.size_bytes, self.read) as file:
+        with open_file(self._cache, self._identity, self.found.size_bytes, self.read) as file:
             file.seek(offset)
             return file.read(size)
 
     def record(self, entry: Entry, *, is_cached: bool = True) -> Record:
-        """The blob as it lies there, whose hash is not checked. Raises BlobCorrupt where its header is damaged,
-        Missing."""
-        read = self.read_cached if is_cached else self.read
-        return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+        """The blob as it lies there: damaged only where two transfers say so, since bytes may change on the way.
+        Raises BlobCorrupt where its header is damaged, Missing."""
+        at, size = entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes
+        if is_cached:
+            with suppress(BlobCorrupt):
+                if (found := parse_record(self.read_cached(at, size), entry)).is_sound:
+                    return found
+            self._cache.forget(self._identity, self.found.size_bytes)
+        with suppress(BlobCorrupt):
+            if (found := parse_record(self.read(at, size), entry)).is_sound:
+                return found
+        return parse_record(self.read(at, size), entry)
 
     def remains(self, entry: Entry, *, read: Callable[[int, int], bytes] | None = None) -> Record:
         """What can be had of a blob that may be damaged. read: takes the place of `read`, as `in_order` does where
-        many are wanted."""
-        read = read or self.read
+        many are wanted; what is damaged by it is transferred again."""
+        if read is not None:
+            with suppress(BlobCorrupt):
+                found = parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+                if found.is_sound:
+                    return found
         try:
-            return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+            return self.record(entry, is_cached=False)
         except BlobCorrupt:
-            return Record(entry.digest, "bin", read(entry.offset, entry.size_bytes))
+            return Record(entry.digest, "bin", self.read(entry.offset, entry.size_bytes))
 
     def in_order(self) -> Callable[[int, int], bytes]:
         """As `read`, for reading the whole pack in the order of its bytes: a request per 8 MiB, past the cache."""
@@ -179,8 +195,10 @@ class S3Packs:
                 cache=self._cache,
             )
             places: dict[Digest, Entry] = {}
-            for entry in scan(pack.read_cached, found.size_bytes):
-                places.setdefault(entry.digest, entry)
+            # twice, since a header that changed on the way hides its blob; each entry was held against a checksum
+            for read in (pack.in_order(), pack.in_order()):
+                for entry in scan(read, found.size_bytes):
+                    places.setdefault(entry.digest, entry)
             data = index_bytes(map(pack_entry, places.values()), pack_bytes=found.size_bytes)
             key = f"{self._prefix}{PackIndex(data).name}.pack"
             if key != found.key:
@@ -285,7 +303,7 @@ class S3Packs:
         """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not
         hash to its name."""
         path = self.directory / f"{name}.idx"
-        for is_local in (True, False):
+        for is_local in (True, False, False):  # bytes may change on the way
             if is_local and not path.exists():
                 continue
             size = min(index.size_bytes, _MAX_INDEX_BYTES)

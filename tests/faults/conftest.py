@@ -19,7 +19,9 @@ from tests.faults.machine import Machine, started
 class Recorded:
     """A lake that was made, ran again with another shard, was compacted and cleared of garbage, all undisturbed."""
 
-    base: Path  # holds `disk/lake`, `first` (the lake after its first run) and both landing zones
+    # holds `disk/lake`, `first` (the lake after its first run), `tables` (after the second, before it published) and
+    # the landing zone
+    base: Path
     calls: list[Call]
     ids: dict[str, str]  # what it holds
 
@@ -43,6 +45,8 @@ def recorded(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Reco
     assert machine.do("run", lake, landing, root=disk, record=record).is_done
     shutil.copytree(lake, base / "first", symlinks=True)
     state.land_more(landing)
-    for job, *given in (("run", lake, landing), ("compact", lake), ("collect", lake)):
-        assert machine.do(job, *given, root=disk, record=record).is_done
+    assert machine.do("make_tables", lake, landing, root=disk, record=record).is_done
+    shutil.copytree(lake, base / "tables", symlinks=True)
+    for job in ("publish_all", "compact", "collect"):
+        assert machine.do(job, lake, root=disk, record=record).is_done
     return Recorded(base=base, calls=calls(record), ids=state.ids(opened(lake)))

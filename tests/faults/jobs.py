@@ -18,7 +18,9 @@ from mmlake.compute import Executor
 from mmlake.lake import Lake
 from mmlake.progress import silent
 from mmlake.publish.version import publish_version
+from mmlake.shards import name_again
 from mmlake.versions import VersionStore
+from mmlake.versions.migration import read_table
 from tests.wiring.plain_run import PRELOADED
 
 FAR_S = 4e9  # a time at which every grace period is over
@@ -31,6 +33,12 @@ def opened(root: str | Path, landing: str | Path | None = None) -> Lake:
 
 def run(root: str, landing: str) -> None:
     """Tables, catalog and the version `everything` of the lake, up to date."""
+    make_tables(root, landing)
+    publish_all(root)
+
+
+def make_tables(root: str, landing: str) -> None:
+    """Tables and catalog of the lake, up to date."""
     lake = opened(root, landing)
     pipeline.refresh(lake)
     lake.remember_landing()
@@ -39,11 +47,10 @@ def run(root: str, landing: str) -> None:
         publish.update_samples(lake)
     if not publish.catalog_is_current(lake):
         publish.update_catalog(lake)
-    publish_all(root)
 
 
 def publish_all(root: str) -> None:
-    """The version `everything` of the lake, up to date."""
+    """The version `everything` of the lake with its training shards, up to date."""
     lake = opened(root)
     name, is_new = publish.needs_version(lake, "everything")
     if is_new or not publish.version_is_complete(lake, name):
@@ -80,8 +87,10 @@ def checked(lake: Lake, *, repair: bool = False) -> list[str]:
 
 
 def migrate(root: str) -> None:
-    """Versions of the release before, converted."""
-    VersionStore(Path(root) / "versions").migrate()
+    """What `mmlake migrate` does: versions of the release before are converted, their shards named again."""
+    versions = VersionStore(Path(root) / "versions", clock=lambda: "2026-01-02T00:00:00+00:00")
+    versions.migrate()
+    name_again(Path(root) / "shards", read_table(versions.root))
 
 
 def read(root: str) -> list[str]:
@@ -95,7 +104,7 @@ def read(root: str) -> list[str]:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (run, publish_all, collect, collect_now, compact, repair, migrate, read)
+    job.__name__: job for job in (run, make_tables, publish_all, collect, collect_now, compact, repair, migrate, read)
 }
 
 

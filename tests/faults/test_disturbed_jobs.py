@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from mmlake.versions import VersionStore
 from tests.faults import jobs, state
 from tests.faults.conftest import Recorded
 from tests.faults.disk import real
-from tests.faults.machine import Fault, Machine, tried
+from tests.faults.machine import Fault, Machine, Outcome, tried
+from tests.versions.test_migration import lake_of_the_release_before
 
 # job -> how many of its calls are tried in the default suite
-JOBS = {"run": 1, "compact": 1, "collect": 1, "repair": 1}
+JOBS = {"run": 1, "publish_all": 1, "compact": 1, "collect": 1, "repair": 1}
+BEFORE = {"run": "first", "publish_all": "tables"}  # the lake that it begins with, where that is not the last one
 ERRORS = {
     "a disk that is full from there on": ("write", errno.ENOSPC, "fail on"),
     "a disk that cannot write once": ("write", errno.EIO, "fail once"),
@@ -29,7 +32,7 @@ def begun(recorded: Recorded, job: str, base: Path) -> tuple[Path, tuple[str | P
     """(a lake on which the job has work to do, what it is given)."""
     lake = base / "lake"
     shutil.rmtree(base, ignore_errors=True)
-    shutil.copytree(recorded.base / ("first" if job == "run" else "disk/lake"), lake, symlinks=True)
+    shutil.copytree(recorded.base / BEFORE.get(job, "disk/lake"), lake, symlinks=True)
     if job == "repair":
         pack = min((lake / "blobs" / "packs").glob("*.pack"))
         data = bytearray(pack.read_bytes())
@@ -70,6 +73,30 @@ def test_a_job_killed_at_any_call_is_ended_by_the_next_run(
         outcome = machine.do(job, *given, root=lake, fault=Fault(kind="write", at=at, mode="kill"))
         assert outcome.signal == 9, (at, outcome)
         assert after(recorded, job, lake) == recorded.ids, at
+
+
+def test_a_migration_killed_at_any_call_is_ended_by_running_it_again(machine: Machine, tmp_path: Path) -> None:
+    """Two versions of the release before with a branch, tags, logs and training shards."""
+    old, lake = tmp_path / "old", tmp_path / "lake"
+    (old / "shards").mkdir(parents=True)
+    _, *ids = lake_of_the_release_before(VersionStore(tmp_path / "source"), old / "versions")
+    for one in ids:
+        (old / "shards" / one).mkdir()
+
+    def migrated(fault: Fault | None) -> Outcome:
+        shutil.rmtree(lake, ignore_errors=True)
+        shutil.copytree(old, lake)
+        return machine.do("migrate", lake, root=lake, fault=fault)
+
+    undisturbed = migrated(None)
+    expected = real(lake)
+    assert undisturbed.is_done, undisturbed
+    assert len(expected) > len(real(old))
+    for at in drawn("migrate", tried() or 3, undisturbed.counts["write"]):
+        assert migrated(Fault(kind="write", at=at, mode="kill")).signal == 9, at
+        jobs.migrate(str(lake))
+        left = {path: what for path, what in real(lake).items() if not path.endswith(".part")}
+        assert left == expected, at
 
 
 @pytest.mark.parametrize("name", ERRORS)

@@ -13,20 +13,22 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
 from tests.ports import free_port
+from tests.remote.ceph import ceph_gateway
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
-    """The endpoint of an S3 server: the one that MMLAKE_TEST_S3 names, with keys from AWS_*, else moto in a process
-    of its own."""
+def s3_server(key_id: str, secret: str) -> Iterator[str]:
+    """The endpoint of an S3 server that knows these keys: moto in a process of its own; where MMLAKE_TEST_S3 is "ceph",
+    a Ceph gateway; where it is an address, that, with keys from AWS_*."""
     if given := os.environ.get("MMLAKE_TEST_S3"):
-        yield given
+        with ceph_gateway(key_id, secret) if given == "ceph" else nullcontext(given) as endpoint:
+            yield endpoint
         return
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -64,6 +66,8 @@ class Fault:
     etag: str | None = None  # in place of the true one
     delay_s: float = 0.0
     drop_headers: tuple[str, ...] = ()  # of the request: a store that does not know them
+    flipped_byte: int | None = None  # of the body that comes, or that is sent, a bit of which changes on the way
+    is_stored_so: bool = False  # the storage has checked what was sent: the flip is its own
 
 
 @dataclass
@@ -88,6 +92,32 @@ class Proxy:
                     fault.times -= 1
                     return fault
         return None
+
+
+def _flipped(body: bytes, at: int) -> bytes:
+    """The body with one bit of that byte flipped; it wraps around."""
+    if not body:
+        return body
+    data = bytearray(body)
+    data[at % len(data)] ^= 1
+    return bytes(data)
+
+
+def _signed_anew(method: str, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
+    """The headers of such a request as a client with the keys of AWS_* would sign them."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.session import Session
+
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if name.lower() not in ("authorization", "content-md5", "x-amz-date", "x-amz-content-sha256")
+        and not name.lower().startswith(("x-amz-checksum-", "x-amz-sdk-"))
+    }
+    request = AWSRequest(method=method, url=url, headers=kept, data=body)
+    S3SigV4Auth(Session().get_credentials(), "s3", os.environ["AWS_DEFAULT_REGION"]).add_auth(request)
+    return dict(request.headers.items())
 
 
 @contextmanager
@@ -128,6 +158,10 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
             dropped = {"transfer-encoding", "content-length", "connection", *(fault.drop_headers if fault else ())}
             headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
             headers["Content-Length"] = str(len(body))
+            if fault and fault.flipped_byte is not None and self.command != "GET":
+                body = _flipped(body, fault.flipped_byte)
+            if fault and (fault.drop_headers or fault.is_stored_so):
+                headers = _signed_anew(self.command, f"{upstream}{self.path}", headers, body)
             connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=30)
             try:
                 connection.request(self.command, self.path, body=body, headers=headers)
@@ -159,6 +193,8 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
                 return
+            if fault and fault.flipped_byte is not None and self.command == "GET":
+                data = _flipped(data, fault.flipped_byte)
             self.wfile.write(data)
             if fault and fault.length_off:
                 self.close_connection = True

@@ -110,7 +110,7 @@ def test_another_etag_in_the_answer_is_another_object(bucket, proxy, etag) -> No
         bucket.read_range("one.bin", etag=etag, offset=0, size=100)
 
 
-def test_a_storage_without_ranges_is_refused(bucket, proxy, etag, signature_blind) -> None:
+def test_a_storage_without_ranges_is_refused(bucket, proxy, etag) -> None:
     proxy.faults = [Fault(key="one.bin", drop_headers=("range",))]
     with pytest.raises(RemoteUnavailable, match="does not keep to byte ranges"):
         bucket.read_range("one.bin", etag=etag, offset=50, size=100)
@@ -158,7 +158,7 @@ def test_a_storage_with_conditional_writes_is_known(bucket) -> None:
     assert list(bucket.objects("")) == []
 
 
-def test_a_storage_that_ignores_conditions_is_known(bucket, proxy, signature_blind) -> None:
+def test_a_storage_that_ignores_conditions_is_known(bucket, proxy) -> None:
     proxy.faults = [Fault(method="PUT", key="probe-", times=9, drop_headers=("if-none-match",))]
     assert not bucket.is_conditional("lake/")
 

@@ -211,7 +211,7 @@ def test_unfinished_uploads_are_swept(store) -> None:
     assert store.sweep(older_than_s=3600, now_s=began_s + 3600) == 1
 
 
-def test_a_storage_without_conditions_takes_one_writer_at_a_time(store, proxy, signature_blind) -> None:
+def test_a_storage_without_conditions_takes_one_writer_at_a_time(store, proxy) -> None:
     """Two processes are two here: what the first holds is put out of the second's sight."""
     proxy.faults = [Fault(method="PUT", key="probe-", times=99, drop_headers=("if-none-match",))]
     store.put(LARGE)
