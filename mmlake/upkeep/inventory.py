@@ -221,7 +221,8 @@ KINDS: tuple[Kind, ...] = (
         name="tables",
         places=("tables/*.parquet", "tables/*.stamp.json"),
         what="stage tables and the stamps of everything that is made",
-        checked="SHA-256 of the rows in the stamp, `checksum` in the stamp; every table that a stamp names is there",
+        checked="SHA-256 of the rows in the stamp, `checksum` in the stamp; every table and stamp that a later one "
+        "names is there",
         rebuilt="the tables before them, at the next run; items from the landing zone",
         units=names.tables,
         check=checks.tables,
