@@ -184,10 +184,6 @@ def reports(lake: Lake) -> list[str]:
     return files_below(lake.root / "reports", "*.html")
 
 
-def history(lake: Lake) -> list[str]:
-    return files_below(lake.root / "dagster", "**/*.db")
-
-
 def eval_sets(lake: Lake) -> list[str]:
     """The small lake of every eval set and modality."""
     root = lake.root / "decontaminate"

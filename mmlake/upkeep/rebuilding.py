@@ -347,11 +347,6 @@ def forgotten(remark: str) -> Callable[[Lake, list[str]], Iterator[Repair]]:
     return remove
 
 
-def given_up(remark: str) -> Callable[[Lake, list[str]], Iterator[Repair]]:
-    """What touches nothing. remark: what a person can do."""
-    return lambda lake, units: (Repair(unit, LOST, remark) for unit in units)
-
-
 def reports(lake: Lake, units: list[str]) -> Iterator[Repair]:
     for unit in units:
         try:

@@ -215,10 +215,3 @@ def test_a_damaged_cut_is_noticed_and_goes(own) -> None:
     assert len(wrong(own.lake, "cuts")) == 1
     assert repair(own.lake, "cuts") == []
     assert not cut.exists()
-
-
-@pytest.mark.parametrize("keep", [0, 5000], ids=["zero length", "truncation"])
-def test_damage_to_dagsters_history_is_named_as_dagsters(own, keep) -> None:
-    path = max((own.lake.root / "dagster" / "history" / "runs").glob("*-*.db"))
-    path.write_bytes(path.read_bytes()[:keep])
-    assert ["it is Dagster's" in problem for problem in repair(own.lake, "history")] == [True]
