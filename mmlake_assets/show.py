@@ -230,6 +230,16 @@ def make_root(root: Path) -> None:
         ) from error
 
 
+def ready_history(root: Path) -> None:
+    """Make the lake's directory and Dagster's home in it, where they are missing. Raises HistoryCorrupt where a
+    database in it cannot be read, before services are started on it."""
+    from mmlake_assets.instance import dagster_home, read_history
+
+    make_root(root)
+    with explained(dagster_home(root)):
+        read_history(root)
+
+
 @contextmanager
 def explained(home: Path) -> Iterator[None]:
     """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's databases as what it is, and

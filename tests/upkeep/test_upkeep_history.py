@@ -9,8 +9,8 @@ import pytest
 from mmlake.errors import HistoryCorrupt
 from mmlake.locks import exclusive_lock
 from mmlake.upkeep.history import SET_ASIDE
-from mmlake_assets.instance import dagster_home, read_history
-from mmlake_assets.show import explained, run_and_show
+from mmlake_assets.instance import dagster_home
+from mmlake_assets.show import ready_history, run_and_show
 from tests.damages import files_of, repair, state, wrong
 from tests.lakes import RECIPES, Done
 
@@ -47,10 +47,10 @@ def test_a_run_on_a_damaged_history_says_the_remedy_which_leaves_the_lake_as_it_
 def test_a_ui_is_not_started_on_a_truncated_database(own, database, keep) -> None:
     home = dagster_home(own.lake.root)
     harm(home, database, keep=keep)
-    with pytest.raises(HistoryCorrupt, match=f"{database} is damaged"), explained(home):
-        read_history(own.lake.root)
+    with pytest.raises(HistoryCorrupt, match=f"{database} is damaged"):
+        ready_history(own.lake.root)
     assert repair(own.lake, "history") == []
-    read_history(own.lake.root)
+    ready_history(own.lake.root)
 
 
 def test_a_database_that_a_ui_has_open_is_not_set_aside(own) -> None:
