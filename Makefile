@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED = 0
 export HF_HUB_OFFLINE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test ui lint types contracts unit chromium docs audit vulnerabilities lock sbom licences clean
+.PHONY: help demo test ui lint types contracts unit chromium docs audit vulnerabilities lock hashed sbom licences clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,8 +64,17 @@ docs: .venv/installed  ## rewrite the generated pages of docs/
 audit: .venv/installed  ## every installed file against its package's list, and the lists against constraints.sha256
 	$(BIN)/python deploy/supply.py check
 
-lock: .venv/installed  ## constraints.sha256 anew, of what is installed; after a change of constraints.txt
+lock: .venv/installed  ## constraints.sha256 and constraints.hashed.txt anew; after a change of constraints.txt
 	$(BIN)/python deploy/supply.py lock
+	@report=$$(mktemp) && $(BIN)/python -m pip install --quiet --dry-run --no-deps --ignore-installed --report "$$report" --requirement constraints.txt \
+	  && $(BIN)/python deploy/supply.py archives "$$report"; code=$$?; rm -f "$$report"; exit $$code
+
+hashed:  ## the same environment, of archives that have the hashes of constraints.hashed.txt alone (Linux x86_64, Python 3.11; torch apart)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet $(TORCH) --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall --only-binary :all: --require-hashes --requirement constraints.hashed.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable '.[$(EXTRAS)]'
+	@touch .venv/installed
 
 sbom: .venv/installed  ## sbom.json: what is installed, as CycloneDX, with licences
 	$(BIN)/python deploy/supply.py sbom sbom.json

@@ -2,6 +2,7 @@
 library and `packaging` alone; nothing is fetched.
 
     python deploy/supply.py lock          constraints.sha256, of what is installed
+    python deploy/supply.py archives FILE constraints.hashed.txt, of a report of `pip install --dry-run --report FILE`
     python deploy/supply.py check         installed files against their packages' lists, and these against the lock
     python deploy/supply.py sbom OUT      the bill of materials of what is installed
     python deploy/supply.py licences OUT  the same as a page
@@ -30,6 +31,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PINS, LOCK = ROOT / "constraints.txt", ROOT / "constraints.sha256"
+ARCHIVES = ROOT / "constraints.hashed.txt"
 OURS = "mmlake"
 # where a CPU build is at hand it is installed, and nothing is known of the other
 UNHASHED = frozenset({"torch"})
@@ -72,6 +74,20 @@ def lock() -> str:
         if name not in UNHASHED:
             lines.append(f"{name}=={here[name].version} sha256:{files_hash(here[name])} {_platform(here[name])}")
     return "\n".join(["# made by `make lock`; checked by `make audit`", *lines]) + "\n"
+
+
+def archives(report: str) -> str:
+    """The text of ARCHIVES: a requirement with the hash of its archive, for every pin, as pip reports it."""
+    found = {canonicalize_name(one["metadata"]["name"]): one["download_info"] for one in json.loads(report)["install"]}
+    lines = [
+        f"{name}=={version} --hash=sha256:{found[name]['archive_info']['hashes']['sha256']}"
+        for name, version in pins(PINS.read_text()).items()
+        if name not in UNHASHED
+    ]
+    head = (
+        f"# made by `make lock`, of the archives for {sys.platform}-{platform.machine()} and CPython 3.11; torch apart"
+    )
+    return "\n".join([head, *lines]) + "\n"
 
 
 def files_hash(distribution: Distribution) -> str:
@@ -238,6 +254,8 @@ def main(arguments: list[str]) -> None:
     command, *rest = arguments or [""]
     if command == "lock" and not rest:
         LOCK.write_text(lock())
+    elif command == "archives" and len(rest) == 1:
+        ARCHIVES.write_text(archives(Path(rest[0]).read_text()))
     elif command == "check" and not rest:
         if found := list(problems()):
             sys.exit("\n".join(found))

@@ -8,6 +8,7 @@
     |- TableCorrupt       (5)   a stage table does not hash to its stamp
     |- RefMissing         (6)   no version, branch or tag of that name
     |- RefExists          (6)   a tag or version name is taken
+    |- HistoryCorrupt     (5)   Dagster's databases of the lake cannot be read
     |- ShardCorrupt       (5)   a training shard does not match its index
     |- RowsUnreadable     (5)   rows of an export have no bytes and the policy says to stop
     |- MissingExtra       (7)   an optional library is not installed
@@ -61,6 +62,12 @@ class BlobCorrupt(MmlakeError):
 
 class TableCorrupt(MmlakeError):
     """The bytes of a stage table do not hash to its stamp."""
+
+    exit_code = 5
+
+
+class HistoryCorrupt(MmlakeError):
+    """A database of Dagster's runs and events is damaged; tables and versions stand without it."""
 
     exit_code = 5
 

@@ -242,14 +242,14 @@ def ui(
     from mmlake.lake import Lake
     from mmlake_assets.caller_watch import become
     from mmlake_assets.instance import EVENT_BATCHES, dagster_home
-    from mmlake_assets.show import make_root
+    from mmlake_assets.show import ready_history
 
     if (given := _given(landing)) is None:
         open_lake(lake)
     else:
         _ = Lake(lake, landing=given).landing  # raises here what every tick of a sensor would
     _refuse_taken(port)
-    make_root(lake)
+    ready_history(lake)
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)),
         "MMLAKE_LAKE": str(lake.absolute()),

@@ -65,3 +65,12 @@ def open_instance(root: Path) -> dg.DagsterInstance:
     home = dagster_home(root)
     os.environ |= {"DAGSTER_HOME": str(home), **EVENT_BATCHES}  # some parts of Dagster read only these
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_IN_PROCESS))
+
+
+def read_history(root: Path) -> None:
+    """Ask each of Dagster's databases something, so that what is not one raises before services are started on it."""
+    with open_instance(root) as instance:
+        instance.get_runs(limit=1)
+        instance.all_instigator_state()
+        instance.get_dynamic_partitions("none")
+        instance.get_asset_keys(limit=1)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from mmlake.cli.app import bars_of, messages, of_the_disk
 from mmlake.drawing import number_of
-from mmlake.errors import LakeLocked, SettingsError
+from mmlake.errors import HistoryCorrupt, LakeLocked, SettingsError
 from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
 from mmlake.locks import exclusive_lock
@@ -31,6 +31,7 @@ from mmlake.track_drawing import drawn_tracks
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
 from mmlake.truth_samples import SampleTruth, compare_samples
 from mmlake.truth_units import UnitTruth, compare_units
+from mmlake.upkeep.history import damaged
 from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -133,7 +134,7 @@ def run_and_show(
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
     with (
         without_stub(lake_dir),
-        _explained(dagster_home(lake_dir)),
+        explained(dagster_home(lake_dir)),
         open_instance(lake_dir) as instance,
         watching(quiet) as phase,
     ):
@@ -181,7 +182,7 @@ def publish_and_show(
     from mmlake_assets.run import publish_one
 
     resource = LakeResource.at(str(lake_dir), None, settings_file=str(settings) if settings else None)
-    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
+    with explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
         ran = publish_one(resource, CudaExecutorResource(device=device), instance, request=request, phase=phase)
     name = ran.versions[request.branch]
     made = resource.open().versions.read(name)
@@ -229,9 +230,21 @@ def make_root(root: Path) -> None:
         ) from error
 
 
+def ready_history(root: Path) -> None:
+    """Make the lake's directory and Dagster's home in it, where they are missing. Raises HistoryCorrupt where a
+    database in it cannot be read, before services are started on it."""
+    from mmlake_assets.instance import dagster_home, read_history
+
+    make_root(root)
+    with explained(dagster_home(root)):
+        read_history(root)
+
+
 @contextmanager
-def _explained(home: Path) -> Iterator[None]:
-    """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's database as what it is."""
+def explained(home: Path) -> Iterator[None]:
+    """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's databases as what it is, and
+    HistoryCorrupt where they are damaged."""
+    from dagster import DagsterError
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -240,10 +253,16 @@ def _explained(home: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         messages().print("stopped; the tables that are done stay, and the same command goes on from there")
         raise
-    except DBAPIError as error:
-        of_disk = of_the_disk(error.orig, home) if isinstance(error.orig, sqlite3.Error) else None
+    except (DBAPIError, DagsterError, sqlite3.Error) as error:
+        raised = error.orig if isinstance(error, DBAPIError) else error
+        of_disk = of_the_disk(raised, home) if isinstance(raised, sqlite3.Error) else None
         if of_disk is not None:
             raise of_disk from error
+        if problems := damaged(home):
+            raise HistoryCorrupt(
+                f"{problems[0]}; it holds what ran and when, and nothing that was made: "
+                "`mmlake fsck --kind history --repair` sets it aside, then run the same command again"
+            ) from error
         raise
 
 

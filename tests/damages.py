@@ -39,7 +39,6 @@ MAY_GO = ("kept", "cuts", "retries", "condemned", "reports", "history", ".vector
 NOT_OURS = ("dagster.yaml", "latest_version_hint", "-wal", "-shm", "-journal")
 # named by the SHA-256 of their values: a bit that no value depends on (of a page's header, say) harms nothing
 BY_VALUE = ("versions/segments/", "versions/packs/")
-GIVEN_UP = ("history",)  # Dagster does not start on what is left of it
 ALONE = ("memory",)  # kinds whose files are copies of each other: both at once is more than one damage
 
 
@@ -243,7 +242,7 @@ def put_back(kept: Kept | Done, tally: Tally, *, count: int, rng: random.Random)
         with lake_of(kept) as done:
             was = {file: damage(done.lake.root / file, what, rng) for file, what in one.items()}
             left = repair(done.lake)
-            if left and tally.kind not in GIVEN_UP:
+            if left:
                 done.again()
                 left = repair(done.lake)
             compare(done.lake, kept.base / "bench")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from mmlake.formats import media_containers
+from mmlake.media_names import BY_MODALITY
 
 HEAD_BYTES = 4096  # enough for every magic number here, two MP3 frames and three MPEG-TS packets
 # What files are recognised as, the commonest first where nothing else decides. A connector may read others.
@@ -125,12 +126,6 @@ _TEXT_NAMES = {
     "caption": "text/plain", "transcript": "text/plain",
     "jsonl": "application/jsonl", "ndjson": "application/jsonl",
 }  # fmt: skip
-_MEDIA_NAMES = {
-    "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm pbm pam pfm tga ico dds sgi "
-    "pcx j2k qoi icns fits",
-    "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma ac3 eac3",
-    "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
-}
 _NAME_TYPES = {  # of names whose extension is not the end of their type
     "jpg": "image/jpeg", "jpe": "image/jpeg", "tif": "image/tiff", "jp2": "image/jp2", "ppm": "image/x-portable-pixmap",
     "pgm": "image/x-portable-graymap",
@@ -149,12 +144,10 @@ _NAMES: dict[str, Kind] = {
     **{name: Kind(content_type, "text", name, by_name=True) for name, content_type in _TEXT_NAMES.items()},
     **{
         extension: Kind(_NAME_TYPES.get(extension, f"{modality}/{extension}"), modality, extension, by_name=True)
-        for modality, extensions in _MEDIA_NAMES.items()
+        for modality, extensions in BY_MODALITY.items()
         for extension in extensions.split()
     },
 }
-# extensions of images, sound and films
-MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())
 # what stands before its first tag may be longer than what is read
 _NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)
 _SUFFIXES = ("gz", "zst", "bz2", "xz")

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, Entry, Landing, is_odd, left_out_as, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.reading import open_file
@@ -97,13 +97,11 @@ class FilesystemLanding(Landing):
             name = info.path.removeprefix(f"{at}/") if at else info.path
             if is_odd(name) or "/" in name:
                 entries[name] = odd_entry(directory or ".", name, _ODD)
-            elif name.startswith("."):
-                continue
             elif info.kind == "directory":
-                below.append(name)
+                below += [] if name.startswith(".") else [name]
             elif name in MARKERS:
                 markers.add(name)
-            elif not name.endswith(UNFINISHED):
+            elif left_out_as(name) is None:
                 entries[name] = _entry(f"{directory}/{name}".lstrip("/"), info)
         for name in below:
             if name in entries:  # their shards would have one key, and one of them be lost

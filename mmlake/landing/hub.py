@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
+from mmlake.landing.zone import Entry, Landing, is_odd, left_out_as, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
 from mmlake.remote.checked_file import CheckedFile
@@ -90,13 +90,9 @@ class HubLanding(Landing):
         found: dict[str, list[Entry]] = {}
         for path in self._files:
             directory, _, name = path.rpartition("/")
-            is_hidden = any(part.startswith(".") for part in path.split("/"))
-            if (
-                not is_hidden
-                and not name.endswith(UNFINISHED)
-                and name not in MARKERS
-                and not (path == _CARD and not self._directory)
-            ):
+            is_below_hidden = any(part.startswith(".") for part in directory.split("/"))
+            is_card = path == _CARD and not self._directory
+            if not is_below_hidden and left_out_as(name) is None and not is_card:
                 found.setdefault(directory or ".", []).append(self._entry(path))
         for path in filter(_is_odd, self._tree):
             found.setdefault(".", []).append(odd_entry(".", path, _ODD))

@@ -53,10 +53,10 @@ class LocalLanding(Landing):
         with self._scandir(directory) as found:
             for item in found:
                 name = item.name
-                if name.startswith("."):
-                    continue
                 path = name if directory == "." else f"{directory}/{name}"
                 if item.is_dir(follow_symlinks=False):
+                    if name.startswith("."):
+                        continue
                     if os.access(item.path, os.R_OK | os.X_OK):
                         below.append(path)
                     else:  # becomes a row: else its files would be missing without a word, or end the whole scan
@@ -80,8 +80,8 @@ class LocalLanding(Landing):
                 for item in sorted(found, key=lambda one: one.name):
                     path, reason = f"{at}{item.name}", left_out_as(item.name)
                     if item.is_dir(follow_symlinks=False):
-                        if reason == "hidden":
-                            yield LeftOut(portable(path) + "/", 0, reason)
+                        if item.name.startswith("."):
+                            yield LeftOut(portable(path) + "/", 0, "hidden")
                         elif os.access(item.path, os.R_OK | os.X_OK):  # else it is listed, as refused
                             below.append(f"{path}/")
                     elif reason is not None:

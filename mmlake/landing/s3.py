@@ -15,7 +15,7 @@ from functools import partial
 from typing import IO, Any, cast
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, Entry, Landing, left_out_as, native, odd_entry, portable
 from mmlake.remote import sums
 from mmlake.remote.bucket import Bucket, ObjectInfo
 from mmlake.remote.checked_file import CheckedFile
@@ -82,7 +82,7 @@ class S3Landing(Landing):
                     markers[name] = self._entry(one)
                 elif name in (".", "..") or (not name and one.size_bytes):
                     entries[name] = odd_entry(directory, name or "/", _ODD)
-                elif name and not name.startswith(".") and not name.endswith(UNFINISHED):
+                elif name and left_out_as(name) is None:
                     entries[name] = self._entry(one)
             for whole in prefixes:
                 name = whole.removeprefix(prefix)[:-1]

@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 from urllib.parse import quote, urlsplit
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, Entry, Landing, is_odd, left_out_as, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.directory_pages import PATH, decoded, encoded
@@ -218,7 +218,7 @@ class WebsiteLanding(Landing):
         return found
 
     def _links(self, directory: str) -> tuple[_Linked, str | None]:
-        """(what the directory's page links to, without hidden names; why it has no page)."""
+        """(what the directory's page links to, without hidden directories; why it has no page)."""
         linked = _Linked()
         try:
             links = self._website.links(self._url(directory, is_directory=True))
@@ -228,7 +228,7 @@ class WebsiteLanding(Landing):
             path = "/".join(link.parts if directory == "." else (directory, *link.parts))
             if link.is_odd:
                 linked.refused.append(odd_entry(directory, "/".join(link.parts), _ODD))
-            elif not any(part.startswith(".") for part in link.parts):
+            elif not any(part.startswith(".") for part in link.parts[: None if link.is_directory else -1]):
                 (linked.directories if link.is_directory else linked.files).append(path)
         return linked, None
 
@@ -367,11 +367,11 @@ def _page(found: dict[str, _Page], directory: str) -> _Page:
 
 
 def _take(found: dict[str, _Page], path: str) -> None:
-    """Add the file to its directory; a marker to the directory's markers, an unfinished file nowhere."""
+    """Add the file to its directory; a marker to the directory's markers, a hidden or unfinished file nowhere."""
     directory, _, name = path.rpartition("/")
     if name in MARKERS:
         _page(found, directory).markers.add(name)
-    elif not name.endswith(UNFINISHED):
+    elif left_out_as(name) is None:
         _page(found, directory).names.add(name)
 
 

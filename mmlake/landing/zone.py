@@ -7,6 +7,7 @@ reading and seeking. Paths are relative and POSIX, in their portable spelling (s
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,11 +16,18 @@ from typing import IO, NamedTuple
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 from mmlake.errors import SettingsError
+from mmlake.media_names import COMPANION_NAMES, MEDIA_NAMES
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
 # files about other files: `stat` and `open` find them, listings leave them out
 MARKERS = (SUCCESS, "_source.json", "_provenance.json")
+# Hidden names that end as media do: AppleDouble (._), locks (.# and .~), what Android throws away or still writes, what
+# NFS, FUSE, GNOME, Finder and Syncthing keep for a while, the icon of a volume.
+_LITTER = re.compile(
+    r"\.(?:[_#~]|te?mp\b|te?mp_|nfs[0-9a-f]{8}|fuse_hidden|goutputstream|sb-|syncthing\.|pending-|trashed-|volumeicon\.)",
+    re.IGNORECASE,
+)
 ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
 
 
@@ -48,13 +56,21 @@ class LeftOut(NamedTuple):
 
 def left_out_as(name: str) -> str | None:
     """Why listings leave out a file of that name; None where they do not. Of directories, hidden ones are left out."""
-    if name.startswith("."):
+    if name.startswith(".") and not _is_hidden_medium(name):
         return "hidden"
     return "unfinished" if name.endswith(UNFINISHED) else "marker" if name in MARKERS else None
 
 
+def _is_hidden_medium(name: str) -> bool:
+    """Whether a name that begins with a dot is that of an image, sound, film or text that somebody hid, and none of
+    those that systems and copying programs give to what is none, or is not whole yet."""
+    stem, _, extension = name[1:].lower().rpartition(".")
+    is_known = extension in MEDIA_NAMES or extension in COMPANION_NAMES
+    return bool(stem) and is_known and not _LITTER.match(name)
+
+
 class Landing(ABC):
-    """A landing zone. Hidden, unfinished and marker files are never listed; see `left_out`."""
+    """A landing zone. Unfinished and marker files are never listed, nor hidden ones but media; see `left_out`."""
 
     # how many files a reader of many should open at once: more than one where each waits for a network
     num_at_once: int = 1

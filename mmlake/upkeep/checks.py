@@ -8,9 +8,7 @@ names the kinds and what their units are.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from mmlake import checked_json, dedup, report
@@ -80,7 +78,8 @@ def tables(lake: Lake, unit: str) -> Iterator[Problem]:
     except TableCorrupt:
         return  # that is a problem already
     if stamp is None:
-        yield unit, f"table {slot} has rows but no stamp: its writer died, or the stamp is lost"
+        what = f"table {slot} has rows but no stamp" if lake.tables.path(slot).exists() else f"{slot} has no stamp"
+        yield unit, f"{what}: its writer died, or the stamp is lost"
         return
     for name, version in stamp.inputs.items() if lake.tables.path(slot).exists() else ():
         if version not in ("", joint_version({})) and (lost := _lost_input(lake, slot, name)) is not None:
@@ -278,20 +277,6 @@ def documents(lake: Lake, unit: str) -> Iterator[Problem]:
         return
     except ValueError:
         yield unit, f"{path} is not what was written"
-
-
-def history(lake: Lake, unit: str) -> Iterator[Problem]:
-    path = lake.root / "dagster" / unit
-    if path.suffix != ".db":
-        return
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            said = [line for (line,) in database.execute("PRAGMA integrity_check(1)")]
-            is_empty = not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-    except (sqlite3.Error, UnicodeDecodeError):
-        said, is_empty = ["it cannot be read to its end"], False
-    if said != ["ok"] or is_empty:
-        yield unit, f"Dagster's own {path} is damaged: {'it is empty' if is_empty else said[0]}"
 
 
 def eval_sets(lake: Lake, unit: str) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.upkeep import checks, names, rebuilding
+from mmlake.upkeep import checks, history, names, rebuilding
 from mmlake.upkeep.integrity import check_blobs, named_blobs
 from mmlake.upkeep.repair import Repair, repair_blobs
 
@@ -175,8 +175,8 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="quarantine",
-        places=("blobs/quarantine/*", "versions/old/*"),
-        what="damaged bytes and versions of older releases, put aside for a person",
+        places=("blobs/quarantine/*", "versions/old/*", "dagster/damaged/*"),
+        what="damaged bytes and databases, versions of older releases, put aside for a person",
         checked="nobody: they are not read",
         rebuilt="not needed",
     ),
@@ -221,7 +221,8 @@ KINDS: tuple[Kind, ...] = (
         name="tables",
         places=("tables/*.parquet", "tables/*.stamp.json"),
         what="stage tables and the stamps of everything that is made",
-        checked="SHA-256 of the rows in the stamp, `checksum` in the stamp; every table that a stamp names is there",
+        checked="SHA-256 of the rows in the stamp, `checksum` in the stamp; every table and stamp that a later one "
+        "names is there",
         rebuilt="the tables before them, at the next run; items from the landing zone",
         units=names.tables,
         check=checks.tables,
@@ -391,9 +392,9 @@ KINDS: tuple[Kind, ...] = (
         places=("dagster/*",),
         what="runs and events, which are Dagster's own; the lake stands without them",
         checked="SQLite's own check, which sees broken pages and no changed values",
-        rebuilt=_COPY_BACK,
-        units=names.history,
-        check=checks.history,
-        repair=rebuilding.given_up("it is Dagster's: copy it back, or delete the folder dagster to begin anew"),
+        rebuilt="nothing: it is set aside in dagster/damaged, and begun anew",
+        units=lambda lake: history.databases(lake.root / "dagster"),
+        check=history.check,
+        repair=history.set_aside,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from mmlake import checked_json
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.lake_memory import COPY, NAME
+from mmlake.publish.catalog import FORMER
 from mmlake.publish.ledger import lake_slots
-from mmlake.publish.results import read_result, result_path
+from mmlake.publish.results import made_from, read_result, result_path
 from mmlake.publish.version import VERSION_STEPS
 from mmlake.publish.version_names import slot_of
 from mmlake.steps import OVER_ALL
@@ -66,10 +68,30 @@ def one(lake: Lake) -> list[str]:
 
 
 def tables(lake: Lake) -> list[str]:
-    """Every slot that has a stamp or rows."""
+    """Every slot that has a stamp or rows, or whose stamp is named by something that came after it."""
     rows = files_below(lake.tables.root, f"*/*/**/*{_ROWS}")
     held = {str(Slot(*path.removesuffix(_ROWS).split("/", 2))) for path in rows}
-    return sorted(held | {str(slot) for slot in lake_slots(lake)})
+    return sorted(held | {str(slot) for slot in lake_slots(lake)} | {str(slot) for slot in _stamped_once(lake)})
+
+
+def _stamped_once(lake: Lake) -> Iterator[Slot]:
+    """The slots without rows of their own (catalog, samples, steps of versions) that had a stamp, as what came after
+    them says: a stamp names what it was made from, and a version is published when its steps have been made.
+
+    A step of a draft may have a result and no stamp: its writer died, or a check has refused it.
+    """
+    for name in _names_of(lake):
+        with suppress(MmlakeError):
+            made = made_from(lake, name) or {}
+            yield from (slot for text, version in made.items() if version and (slot := Slot.parse(text)) != FORMER)
+        for step in VERSION_STEPS:
+            with suppress(MmlakeError):
+                stamp = lake.tables.stamp(slot_of(step, name))
+                inputs = stamp.inputs if stamp is not None and step != "manifest" else {}
+                yield from (Slot(Slot.parse(text).table, OVER_ALL, name) for text, version in inputs.items() if version)
+        with suppress(MmlakeError):
+            if not lake.versions.is_draft(name):
+                yield from (slot_of(step, name) for step in VERSION_STEPS if result_path(lake, name, step).exists())
 
 
 def refs(lake: Lake) -> list[str]:
@@ -160,10 +182,6 @@ def condemned(lake: Lake) -> list[str]:
 
 def reports(lake: Lake) -> list[str]:
     return files_below(lake.root / "reports", "*.html")
-
-
-def history(lake: Lake) -> list[str]:
-    return files_below(lake.root / "dagster", "**/*.db")
 
 
 def eval_sets(lake: Lake) -> list[str]:

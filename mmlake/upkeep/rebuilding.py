@@ -277,19 +277,18 @@ def _begin_again(lake: Lake, name: str) -> None:
 
 def _step_again(lake: Lake, unit: str, step: str, version: str) -> Repair:
     """The step of a version run once more; its stamp stays where the outcome is the same."""
-    slot, made = slot_of(step, version), VERSION_STEPS[step]
+    made, path = VERSION_STEPS[step], result_path(lake, version, step)
+    found = path.read_bytes() if path.exists() else None
     try:
-        before = lake.tables.stamp(slot)
-        if step == "manifest":
-            result = manifest(lake, version, silent)
-        else:
-            result = made.make(lake, version, silent)
-        if before is not None and before.data_version == result.data_version:
-            return Repair(unit, REPAIRED)
-        run_version_step(made, lake, version)
+        before = lake.tables.stamp(slot_of(step, version))
+        if before is not None:
+            result = (manifest if step == "manifest" else made.make)(lake, version, silent)
+        if before is None or before.data_version != result.data_version:
+            run_version_step(made, lake, version)
     except (MmlakeError, KeyError) as error:
         return Repair(unit, REQUESTED, f"{_AT_NEXT_RUN}: {error}")
-    return Repair(unit, REPAIRED) if before is None else Repair(unit, REPLACED, "it says what holds now")
+    is_same = found in (None, path.read_bytes()) if before is None else before.data_version == result.data_version
+    return Repair(unit, REPAIRED) if is_same else Repair(unit, REPLACED, "it says what holds now")
 
 
 def probes(lake: Lake, units: list[str]) -> Iterator[Repair]:
@@ -346,11 +345,6 @@ def forgotten(remark: str) -> Callable[[Lake, list[str]], Iterator[Repair]]:
             yield Repair(unit, REPLACED, remark)
 
     return remove
-
-
-def given_up(remark: str) -> Callable[[Lake, list[str]], Iterator[Repair]]:
-    """What touches nothing. remark: what a person can do."""
-    return lambda lake, units: (Repair(unit, LOST, remark) for unit in units)
 
 
 def reports(lake: Lake, units: list[str]) -> Iterator[Repair]:

@@ -6,7 +6,10 @@ import base64
 import hashlib
 import importlib.util
 import re
+import shutil
+import subprocess
 import sys
+import zipfile
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +48,42 @@ def test_what_is_installed_has_the_hash_of_its_pin() -> None:
     locked = supply.locked((ROOT / "constraints.sha256").read_text())
     for name in ("aiohttp", "av", "pyarrow", "dagster", "attrs"):
         assert supply.files_hash(HERE[name]) == locked[name][1]
+
+
+def test_every_pin_has_the_hash_of_its_archive_as_pip_reads_it() -> None:
+    lines = [one.split(" --hash=sha256:") for one in (ROOT / "constraints.hashed.txt").read_text().splitlines()[1:]]
+    assert dict(one.split("==") for one, _ in lines) == {
+        name: version for name, version in PINS.items() if name not in supply.UNHASHED
+    }
+    assert all(re.fullmatch("[0-9a-f]{64}", sha256) for _, sha256 in lines)
+
+
+def test_an_archive_that_was_changed_is_refused(tmp_path: Path) -> None:
+    wheel, target = tmp_path / "thing-1.0-py3-none-any.whl", tmp_path / "into"
+
+    def written(source: str) -> bytes:
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("thing.py", source)
+            archive.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+            archive.writestr(
+                "thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            archive.writestr("thing-1.0.dist-info/RECORD", "thing.py,,\nthing-1.0.dist-info/METADATA,,\n")
+        return wheel.read_bytes()
+
+    def install() -> subprocess.CompletedProcess[str]:
+        words = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-index", "--find-links", str(tmp_path)]
+        words += ["--target", str(target), "--requirement", str(tmp_path / "hashed.txt"), "--quiet"]
+        return subprocess.run([sys.executable, "-m", "pip", "install", *words], capture_output=True, text=True)
+
+    sha256 = hashlib.sha256(written("honest = True")).hexdigest()
+    (tmp_path / "hashed.txt").write_text(f"thing==1.0 --hash=sha256:{sha256}\n")
+    assert install().returncode == 0 and (target / "thing.py").exists()
+    shutil.rmtree(target)
+    written("honest = False")
+    refused = install()
+    assert refused.returncode != 0 and not target.exists()
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
 
 
 def package(root: Path, files: dict[str, bytes]) -> PathDistribution:

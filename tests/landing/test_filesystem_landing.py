@@ -55,13 +55,14 @@ def test_a_tree_is_listed_and_read(memory: Any) -> None:
             "/in/a/big.bin": BIG,
             "/in/a/c/x.txt": b"x",
             "/in/.hidden": b"x",
+            "/in/.hidden.jpg": b"x",
             "/in/y.part": b"x",
             "/in/_SUCCESS": b"",
             "/sibling/z.txt": b"z",
         }
     )
     landing = FilesystemLanding("memory://in/", remote=SMALL)
-    assert paths_of(landing) == {".": ["b.txt"], "a": ["a/big.bin"], "a/c": ["a/c/x.txt"]}
+    assert paths_of(landing) == {".": [".hidden.jpg", "b.txt"], "a": ["a/big.bin"], "a/c": ["a/c/x.txt"]}
     assert landing.open("a/big.bin").read() == BIG and landing.location == "memory://in"
     assert landing.stat("_SUCCESS") is not None and landing.stat("_source.json") is None and landing.stat("a") is None
     assert landing.has("a") and landing.has("b.txt") and not landing.has("z") and landing.files("nothing") == []

@@ -69,10 +69,11 @@ def test_a_tree_of_many_pages_is_listed_whole_and_once(hub: Hub) -> None:
     assert [entry.path for entry in landing.files("part-03")] == ["part-03/x.txt"]
 
 
-def test_hidden_unfinished_and_marker_files_and_the_card_are_not_listed(hub: Hub) -> None:
+def test_hidden_files_but_media_unfinished_and_marker_files_and_the_card_are_not_listed(hub: Hub) -> None:
     hub.commit(
         {
             ".gitattributes": b"*",
+            ".hidden.jpg": b"h",
             "a.txt": b"a",
             "b.txt.part": b"b",
             ".git/c.txt": b"c",
@@ -82,7 +83,7 @@ def test_hidden_unfinished_and_marker_files_and_the_card_are_not_listed(hub: Hub
         }
     )
     landing = HubLanding(ADDRESS)
-    assert listed(landing) == ["a.txt", "d/README.md"]
+    assert listed(landing) == [".hidden.jpg", "a.txt", "d/README.md"]
     assert landing.stat("_source.json") is not None and landing.stat("nothing") is None
 
 

@@ -113,17 +113,18 @@ def test_what_a_page_links_to_and_the_server_does_not_give_is_a_refused_entry(si
     assert reasons == {"fsencoded:lost": "a directory that cannot be listed: the server answers status=404"}
 
 
-def test_hidden_unfinished_and_marker_files_are_not_listed(site: Site) -> None:
+def test_hidden_files_but_media_unfinished_and_marker_files_are_not_listed(site: Site) -> None:
     site.files = {
         ".git/config": b"x",
         ".hidden": b"x",
+        ".hidden.jpg": b"x",
         "a.txt.part": b"x",
         "_SUCCESS": b"",
         "_source.json": b"{}",
         "a.txt": b"x",
     }
     landing = opened(site)
-    assert paths_of(landing) == {".": ["a.txt"]}
+    assert paths_of(landing) == {".": [".hidden.jpg", "a.txt"]}
     assert landing.stat("_source.json") is not None and landing.stat("_provenance.json") is None
     assert not site.asked("_provenance.json", "HEAD")
 

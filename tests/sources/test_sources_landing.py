@@ -3,8 +3,10 @@ opened."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import zipfile
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,31 @@ def test_hidden_unfinished_and_marker_files_are_ignored(tmp_path):
     root = land(tmp_path / "in", dict.fromkeys(names, b"{}"))
     (root / "empty").mkdir()
     assert sources.scan(root, settings=SETTINGS) == []
+
+
+def test_media_whose_names_begin_with_a_dot_are_rows_loose_or_as_members(tmp_path):
+    """And what systems and copying programs leave is not, but in a tar or zip, where somebody packed it."""
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr(".z.png", png(3))
+        archive.writestr("in/.y.txt", b"words that are packed")
+    litter = ("._a.png", ".a.png.a8XqZ1", ".a.png.swp", ".~lock.a.txt#", ".tmp.png", ".pending-1-a.png", ".DS_Store")
+    files = {".a.png": png(), ".a.txt": b"its caption", "sub/.b.WAV": wav(), ".dir/c.png": png(4)}
+    files |= {"t.tar": tar({".m.png": png(1), "in/.n.png": png(2)}), "z.zip": zipped.getvalue()}
+    found = rows_of(land(tmp_path / "in", files | dict.fromkeys(litter, b"litter")))
+    assert {row["status"] for row in found} == {"ok"}
+    refs = [SourceRef.parse(row["source_ref"]) for row in found]
+    assert sorted((ref.path, ref.member) for ref in refs) == [
+        (".a.png", None),
+        (".a.txt", None),
+        ("sub/.b.WAV", None),
+        ("t.tar", ".m.png"),
+        ("t.tar", "in/.n.png"),
+        ("z.zip", ".z.png"),
+        ("z.zip", "in/.y.txt"),
+    ]
+    own = {row["sample_id"] for row, ref in zip(found, refs, strict=True) if ref.path.startswith(".a.")}
+    assert len(own) == 1  # picture and caption are one sample
 
 
 def test_a_directory_that_may_not_be_listed_is_a_row_and_the_rest_is_read(tmp_path, monkeypatch):

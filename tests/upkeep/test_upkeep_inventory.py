@@ -12,10 +12,13 @@ from mmlake.download.results import DownloadResult
 from mmlake.errors import BlobCorrupt, MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.publish import pinned_probes, version_names
+from mmlake.publish.version import VERSION_STEPS
+from mmlake.publish.version_names import slot_of
 from mmlake.records import digest_of
 from mmlake.tables import Slot
 from mmlake.upkeep import kind_of, named
 from mmlake.upkeep.names import refs_of
+from mmlake.versions import drafts
 from tests.damages import BY_VALUE, CHECKED, damaged, files_of, flipped, full, is_noticed, repair, state, wrong
 
 FILES_OF_A_KIND = 2  # `python -m tests.damages` tries more, and repairs
@@ -39,13 +42,8 @@ def test_damage_to_any_file_of_the_kind_is_noticed(own, kind) -> None:
         count += 1
         if not is_noticed(own.lake, kind):
             unnoticed.append((file, what))
-    # a stamp of a version step that is gone is an interrupted publish to fsck: the next run makes the step again
-    unnoticed = [(file, what) for file, what in unnoticed if not (what == "deletion" and STAMP_OF_A_VERSION in file)]
     assert [(file, what) for file, what in unnoticed if what != "flip" or not file.startswith(BY_VALUE)] == []
     assert count >= 2
-
-
-STAMP_OF_A_VERSION = "/all/"  # tables/<step>/all/<version>.stamp.json
 
 
 def harm(path: Path) -> None:
@@ -69,6 +67,34 @@ def test_tables_blobs_and_catalog_are_the_same_after_repair_and_run(own) -> None
     own.again()
     assert state(own.lake) == before
     assert wrong(own.lake) == []
+
+
+def test_any_stamp_that_is_gone_is_noticed_and_those_of_versions_are_made_again(own) -> None:
+    """That of the catalog, of samples and of the steps of versions, too, next to which there are no rows."""
+    before, tables = state(own.lake), own.lake.tables.root
+    for stamp in (stamps := [path for path in tables.rglob("*.stamp.json") if not is_of_rows(path)]):
+        data = stamp.read_bytes()
+        stamp.unlink()
+        assert len(wrong(own.lake, "tables")) == 1, stamp
+        stamp.write_bytes(data)
+    assert len(stamps) == 4 + 1 + 2 * len(VERSION_STEPS)
+    for stamp in stamps:
+        if "-v001" in stamp.name:  # `mmlake run` makes catalog and samples again
+            stamp.unlink()
+    assert repair(own.lake) == wrong(own.lake) == []
+    assert state(own.lake) == before
+
+
+def is_of_rows(stamp: Path) -> bool:
+    return stamp.with_name(stamp.name.replace(".stamp.json", ".parquet")).exists()
+
+
+def test_a_refused_draft_has_results_without_stamps_and_is_not_damaged(own) -> None:
+    id_, name = own.lake.versions.resolve("curated"), "curated-v001"
+    own.lake.tables.remove(slot_of("publication", name))
+    assert wrong(own.lake, "tables") != []
+    drafts.Drafts(own.lake.versions.root / "drafts").mark(id_)
+    assert wrong(own.lake, "tables") == []
 
 
 def first(lake: Lake, pattern: str) -> str:
@@ -189,10 +215,3 @@ def test_a_damaged_cut_is_noticed_and_goes(own) -> None:
     assert len(wrong(own.lake, "cuts")) == 1
     assert repair(own.lake, "cuts") == []
     assert not cut.exists()
-
-
-@pytest.mark.parametrize("keep", [0, 5000], ids=["zero length", "truncation"])
-def test_damage_to_dagsters_history_is_named_as_dagsters(own, keep) -> None:
-    path = max((own.lake.root / "dagster" / "history" / "runs").glob("*-*.db"))
-    path.write_bytes(path.read_bytes()[:keep])
-    assert ["it is Dagster's" in problem for problem in repair(own.lake, "history")] == [True]

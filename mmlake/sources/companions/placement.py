@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
+from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import labels, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
@@ -70,7 +70,7 @@ class _Listing:
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
             descriptions=_describing([entry for entry, name in own if name in places.TABLES]),
             manifests=_may_be_manifests(may_be_manifests),
-            holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
+            holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
             labels_revision=shards.revision_of(labelling) if endings else "",
             classes=tuple(entry for entry, name in may_be_classes if name in labels.CLASS_FILES),
