@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from mmlake.decoders import check_sample_rate
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats.jpegs import split_jpegs
+from mmlake.speech.mel import log_mel
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
 _MAX_FRAMES = 4096
@@ -76,9 +78,19 @@ def _as_sound(data: bytes) -> np.ndarray:
             rate_hz: int = sound.samplerate
     except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound") from error
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)
+    # a product with a vector: numpy's mean over an axis costs as much as the decoder
+    mono = (
+        samples[:, 0]
+        if samples.shape[1] == 1
+        else samples @ np.full(samples.shape[1], 1 / samples.shape[1], np.float32)
+    )
     resampled: np.ndarray = mono if rate_hz == SOUND_RATE_HZ else soxr.resample(mono, rate_hz, SOUND_RATE_HZ)
     return resampled.astype(np.float32, copy=False)
+
+
+def _as_log_mel(data: bytes, num_bands: int) -> np.ndarray:
+    """float32 of shape (num_bands, num_samples // 160): what `mmlake.speech.mel.log_mel` makes of the sound."""
+    return log_mel(_as_sound(data), num_bands)
 
 
 DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
@@ -88,6 +100,8 @@ DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "image": _as_image,
     "frames": _as_frames,
     "sound": _as_sound,
+    "log_mel": partial(_as_log_mel, num_bands=80),  # of Whisper up to large-v2
+    "log_mel_128": partial(_as_log_mel, num_bands=128),  # of large-v3
 }
 AUTO: Final = {
     "txt": "text",
