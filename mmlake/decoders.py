@@ -36,6 +36,9 @@ _STRICT = {codec: {"err_detect": "crccheck+explode"} for codec in ("flac", "ac3"
 MIN_SAMPLE_RATE_HZ = 1_000
 # the highest rate that any converter is sold with; recordings of bats have 384,000
 MAX_SAMPLE_RATE_HZ = 768_000
+# of a WAV, which is searched for DTS and AC-3 in the guise of samples: with FFmpeg's own 5 MB that takes as long as
+# decoding a minute
+_WAV_PROBE_BYTES = 65_536
 _BLOCK_SAMPLES = 1 << 16
 # as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
 # broken clock is none
@@ -48,11 +51,14 @@ def open_media(path: Path) -> InputContainer:
     import av
     import av.error
 
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    if _is_wav(path):
+        options["probesize"] = str(_WAV_PROBE_BYTES)
     try:
         # without "replace", one tag in Latin-1 loses the whole file
         container = av.open(
             os.fspath(path),
-            options={"format_whitelist": FORMATS, "protocol_whitelist": "file"},
+            options=options,
             metadata_errors="replace",
         )
     except (av.error.FFmpegError, ValueError, OSError) as error:
@@ -66,6 +72,12 @@ def open_media(path: Path) -> InputContainer:
             stream.codec_context.thread_count = 1  # files are decoded side by side, one for each core
             stream.codec_context.options = _STRICT.get(stream.codec_context.name, {})
     return container
+
+
+def _is_wav(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(12)
+    return head[:4] == b"RIFF" and head[8:] == b"WAVE"
 
 
 def picture_stream(container: InputContainer) -> VideoStream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mmlake.loader.decode import DECODERS
+from mmlake.loader.decode import AUTO, DECODERS
 from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixture
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.stream import ShardStream
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mmlake.loader.torch_dataset import ShardDataset
 
 __all__ = [
+    "AUTO",
     "DECODERS",
     "MixedOrder",
     "Permutation",

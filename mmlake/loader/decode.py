@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from mmlake.decoders import check_sample_rate
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
 from mmlake.formats.jpegs import split_jpegs
+from mmlake.speech.mel import log_mel
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
 _MAX_FRAMES = 4096
@@ -80,7 +81,12 @@ def _as_sound(data: bytes) -> np.ndarray:
             rate_hz: int = sound.samplerate
     except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound") from error
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)
+    # a product with a vector: numpy's mean over an axis costs as much as the decoder
+    mono = (
+        samples[:, 0]
+        if samples.shape[1] == 1
+        else samples @ np.full(samples.shape[1], 1 / samples.shape[1], np.float32)
+    )
     resampled: np.ndarray = mono if rate_hz == SOUND_RATE_HZ else soxr.resample(mono, rate_hz, SOUND_RATE_HZ)
     return resampled.astype(np.float32, copy=False)
 
@@ -93,6 +99,11 @@ def _as_clip(data: bytes, *, settings: DecodeSettings | None = None) -> Clip:
         return decode_clip(Path(file.name), settings=settings or DecodeSettings())
 
 
+def _as_log_mel(data: bytes, num_bands: int) -> np.ndarray:
+    """float32 of shape (num_bands, num_samples // 160): what `mmlake.speech.mel.log_mel` makes of the sound."""
+    return log_mel(_as_sound(data), num_bands)
+
+
 DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "bytes": bytes,
     "text": _as_text,
@@ -101,6 +112,8 @@ DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "frames": _as_frames,
     "sound": _as_sound,
     "clip": _as_clip,
+    "log_mel": partial(_as_log_mel, num_bands=80),  # of Whisper up to large-v2
+    "log_mel_128": partial(_as_log_mel, num_bands=128),  # of large-v3
 }
 AUTO: Final = {
     "txt": "text",
@@ -135,7 +148,7 @@ def decoders(choice: str | Mapping[str, str], films: DecodeSettings | None = Non
             "code, from bytes"
         )
     film_decoder(films or DecodeSettings())  # refused at once, not at the first clip
-    known = DECODERS | {"clip": functools.partial(_as_clip, settings=films)}
+    known = DECODERS | {"clip": partial(_as_clip, settings=films)}
     return {ending: known[name] for ending, name in choice.items()}
 
 

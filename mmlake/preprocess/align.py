@@ -19,14 +19,20 @@ from mmlake.preprocess import agreement
 from mmlake.preprocess.pronunciation import Spoken, pronounce, tokens
 from mmlake.preprocess.settings import SOUND_RATE_HZ, AlignSettings
 from mmlake.preprocess.subtitles import Cue
+from mmlake.speech.denoise import signal_to_noise_db
+from mmlake.speech.wiener import wiener_filtered
 
 if TYPE_CHECKING:
     import soundfile
     from pocketsphinx import Decoder
 
-METHOD, REVISION = "phone-agreement", "1"  # of the rows; the revision counts up where the same input gives other rows
+METHOD, REVISION = "phone-agreement", "2"  # of the rows; the revision counts up where the same input gives other rows
 MISMATCH, IMPOSSIBLE = 3201, 3202
 _FRAMES_PER_S = 100  # of the recognizer
+# Behind a pause the aligner begins a word in silence: what is so far below the word's loudest hundredth of a second is
+# none of its sounds, of which the softest are 25 dB below
+_HOP_SAMPLES, _BELOW_PEAK_DB = SOUND_RATE_HZ // 100, 35.0
+_CONTEXT_S = 3.0  # on either side of a stretch, that its noise is measured in as well
 _CUE_MARGIN_S = 0.2  # subtitles appear a little after speech and vanish a little before its end
 _CUE_GAP_S = 1.0  # cues that follow each other sooner are one stretch: their edges are rarely exact
 _SPEECH_NOISE = "+SPN+"  # of the model: speech of unknown phones, for words whose letters are not Latin
@@ -40,6 +46,7 @@ _GUESSED = 0.5  # factor on the score of a word whose phones were guessed from i
 _SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.83, 13.33, 0.3, 6
 _WIDE = {"beam": 1e-100, "wbeam": 1e-80, "pbeam": 1e-100}  # fewer right texts fail, and completing proves nothing
 
+Spans = Sequence[tuple[float, float]]
 Word = dict[str, object]  # word, start_s, end_s, score
 
 
@@ -88,8 +95,11 @@ class Aligner:
         """For another process: the settings, from which the models are loaded there."""
         return Aligner, (self._settings,)
 
-    def align(self, flac: bytes, cues: Sequence[Cue]) -> Alignment:
-        """The words of the cues with their times, in order of time, or the reason why there are none."""
+    def align(self, flac: bytes, cues: Sequence[Cue], speech: Spans = ()) -> Alignment:
+        """The words of the cues with their times, in order of time, or the reason why there are none.
+
+        speech: where somebody speaks, in seconds and in order; what is little above the noise is denoised by it.
+        """
         import soundfile
 
         with soundfile.SoundFile(io.BytesIO(flac)) as sound:
@@ -102,7 +112,8 @@ class Aligner:
                     code=IMPOSSIBLE,
                     reason=f"stretch_s={longest_s:.6g} s not in [{_MIN_SPEECH_S:g}, {self._settings.max_stretch_s:g}]",
                 )
-            samples = [_samples(sound, stretch) for stretch in stretches]
+            below_db = self._settings.denoise_below_db
+            samples = [_samples(sound, stretch, speech, below_db) for stretch in stretches]
         recognized = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
         if (reason := _no_speech(recognized)) is not None:
             return Alignment(confidence=0.0, code=MISMATCH, reason=reason)
@@ -119,6 +130,7 @@ class Aligner:
         for part, stretch, sounds, match in zip(samples, stretches, recognized, found, strict=True):
             scores = _scores(stretch.spoken, match, confidence)
             times = self._forced(part, stretch) or _traced(stretch, sounds, match)
+            times = _sounding(times, part, stretch)
             words += [
                 {"word": word.word, "start_s": start_s, "end_s": end_s, "score": score}
                 for word, (start_s, end_s), score in zip(stretch.spoken, times, scores, strict=True)
@@ -270,10 +282,19 @@ def _end_s(cues: Sequence[Cue]) -> float:
     return max(cue.end_s or 0.0 for cue in cues)
 
 
-def _samples(sound: soundfile.SoundFile, stretch: _Stretch) -> np.ndarray:
-    sound.seek(round(stretch.start_s * SOUND_RATE_HZ))
-    read: np.ndarray = sound.read(round((stretch.end_s - stretch.start_s) * SOUND_RATE_HZ), dtype="int16")
-    return read
+def _samples(sound: soundfile.SoundFile, stretch: _Stretch, speech: Spans, below_db: float) -> np.ndarray:
+    """The samples of a stretch, int16: without their noise, where speech is less than so far above it."""
+    first = max(0, round((stretch.start_s - _CONTEXT_S) * SOUND_RATE_HZ))
+    start, count = (round(at_s * SOUND_RATE_HZ) for at_s in (stretch.start_s, stretch.end_s - stretch.start_s))
+    sound.seek(first)
+    read: np.ndarray = sound.read(start + count + round(_CONTEXT_S * SOUND_RATE_HZ) - first, dtype="int16")
+    from_s, lasts_s = first / SOUND_RATE_HZ, len(read) / SOUND_RATE_HZ
+    near = [(max(0.0, begin_s - from_s), min(lasts_s, end_s - from_s)) for begin_s, end_s in speech]
+    near = [(begin_s, end_s) for begin_s, end_s in near if begin_s < end_s]
+    ratio_db = signal_to_noise_db(plain := read.astype(np.float32) / 32768, near)
+    if ratio_db is not None and ratio_db < below_db:
+        read = np.clip(np.rint(wiener_filtered(plain, near) * 32768), -32768, 32767).astype(np.int16)
+    return read[start - first : start - first + count]
 
 
 def _no_speech(recognized: Sequence[_Recognized]) -> str | None:
@@ -312,6 +333,22 @@ def _traced(stretch: _Stretch, sounds: _Recognized, match: agreement.Agreement) 
         bounds.append((sounds.times_s[own[0]][0], sounds.times_s[own[-1]][1]) if own else None)
         at += len(_phones(word))
     return _bridged(bounds, stretch)
+
+
+def _sounding(
+    times: Sequence[tuple[float, float]], samples: np.ndarray, stretch: _Stretch
+) -> list[tuple[float, float]]:
+    """The times, less the silence that words begin with, at most half of a word; those of words without phones stay."""
+    hops = samples[: len(samples) // _HOP_SAMPLES * _HOP_SAMPLES].astype(np.float32).reshape(-1, _HOP_SAMPLES)
+    power = hops.var(axis=1)
+    found = []
+    for word, (start_s, end_s) in zip(stretch.spoken, times, strict=True):
+        first, last = (round((at_s - stretch.start_s) * SOUND_RATE_HZ / _HOP_SAMPLES) for at_s in (start_s, end_s))
+        own = power[max(0, first) : last]
+        is_loud = own[: (len(own) + 1) // 2] > own.max(initial=0.0) * 10 ** (-_BELOW_PEAK_DB / 10)
+        silent_s = int(is_loud.argmax()) * _HOP_SAMPLES / SOUND_RATE_HZ if word.phones and is_loud.any() else 0.0
+        found.append((min(start_s + silent_s, end_s), end_s))
+    return found
 
 
 def _bridged(bounds: Sequence[tuple[float, float] | None], stretch: _Stretch) -> list[tuple[float, float]]:

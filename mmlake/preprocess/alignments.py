@@ -39,6 +39,7 @@ class _Transcribed:
     cues: tuple[Cue, ...]  # at the times of their speech, where they drift
     is_recognized: bool  # each cue is a word with the recognizer's own times
     flac: bytes
+    speech: tuple[tuple[float, float], ...] = ()  # where somebody speaks
     drift_s: float | None = None  # the largest that was taken back
 
 
@@ -92,13 +93,13 @@ def _num_flawed(table: pa.Table) -> int:
 def _transcribed(track: dict[str, Any], *, store: Blobs) -> Iterator[_Transcribed]:
     """The transcript with its sound. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
     cues = tuple(Cue(**cue) for cue in track["cues"]) or (Cue(track["transcript"]),)
-    speech = [(span["start_s"], span["end_s"]) for span in track["speech"] or ()]
+    speech = tuple((span["start_s"], span["end_s"]) for span in track["speech"] or ())
     drift = drift_of(cues, speech, track["duration_s"] or 0.0)
     flac = store.read(track["audio_digest"])
     if drift is None:
-        yield _Transcribed(cues, _is_recognized(track), flac)
+        yield _Transcribed(cues, _is_recognized(track), flac, speech)
     else:
-        yield _Transcribed(drift.corrected(cues), _is_recognized(track), flac, drift.worst_s)
+        yield _Transcribed(drift.corrected(cues), _is_recognized(track), flac, speech, drift.worst_s)
 
 
 def _is_recognized(track: dict[str, Any]) -> bool:
@@ -108,7 +109,7 @@ def _is_recognized(track: dict[str, Any]) -> bool:
 def _aligned(item: _Transcribed, *, aligner: Aligner) -> Alignment:
     """The alignment; words that a recognizer wrote keep its times, less their drift, and
     its scores, unless the sound says something else."""
-    found = aligner.align(item.flac, item.cues)
+    found = aligner.align(item.flac, item.cues, item.speech)
     if item.is_recognized and found.code != MISMATCH:
         words: list[Word] = [
             {"word": cue.text, "start_s": cue.start_s, "end_s": cue.end_s, "score": cue.score or 0.0}

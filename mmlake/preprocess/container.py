@@ -17,6 +17,7 @@ from mmlake.preprocess.settings import PreprocessSettings
 if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.container import InputContainer
+    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -255,7 +256,7 @@ class Decoding:
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
-        self._last_s = 0.0
+        self._last: Packet[Stream] | None = None  # that has a time
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -276,8 +277,8 @@ class Decoding:
                 self._damaged("the framing is lost: nothing after this is found")
                 return
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
-            if packet.pts is not None and packet.time_base is not None:
-                self._last_s = max(0.0, float(packet.pts * packet.time_base) - self._origin_s)
+            if packet.pts is not None:
+                self._last = packet
             if packet.stream is self._counted:
                 self.num_counted += packet.size > 0 and not packet.is_discard
                 continue
@@ -298,7 +299,10 @@ class Decoding:
 
     def _damaged(self, what: str, at_byte: int | None = None) -> None:
         self.num_errors += 1
-        self.damages.add(what, at_s=self._last_s, at_byte=at_byte if at_byte is not None and at_byte >= 0 else None)
+        last, at_s = self._last, 0.0
+        if last is not None and last.pts is not None and last.time_base is not None:
+            at_s = max(0.0, float(last.pts * last.time_base) - self._origin_s)
+        self.damages.add(what, at_s=at_s, at_byte=at_byte if at_byte is not None and at_byte >= 0 else None)
 
 
 class FrameClock:

@@ -6,6 +6,7 @@ Enters: what decoders say, and the checksums that formats carry. Leaves: places,
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,10 +112,12 @@ class FlacCheck:
 
     def add(self, values: np.ndarray) -> None:
         """Take integers that fill their type, shape (num_samples, num_channels)."""
-        shift = values.dtype.itemsize * 8 - self.info.bits
-        wide = (np.ascontiguousarray(values) >> shift).astype("<i4")
-        num_bytes = (self.info.bits + 7) // 8
-        self._md5.update(wide.view(np.uint8).reshape(-1, 4)[:, :num_bytes].tobytes())
+        shift, num_bytes = values.dtype.itemsize * 8 - self.info.bits, (self.info.bits + 7) // 8
+        if shift == 0 and num_bytes == values.dtype.itemsize and sys.byteorder == "little":
+            self._md5.update(np.ascontiguousarray(values).data)
+        else:
+            wide = (np.ascontiguousarray(values) >> shift).astype("<i4")
+            self._md5.update(wide.view(np.uint8).reshape(-1, 4)[:, :num_bytes].tobytes())
         self._num_samples += len(values)
 
     def holds(self) -> bool:

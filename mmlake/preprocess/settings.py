@@ -154,6 +154,8 @@ class AlignSettings:
     # two or three short words; below it agreement and disagreement are chance
     noise_floor: float = 5.0
     # 16-bit steps, standard deviation; on digital silence the aligner's start error grows from 10 ms to half a second
+    denoise_below_db: float = 15.0
+    # signal to noise below which phones and words are sought in the denoised sound; above it words begin later in it
     seed: int = 0
     # of the noise floor, and of the random orders that agreement is compared with
 

@@ -7,6 +7,7 @@ come too early.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,26 @@ from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
     from av import AudioFrame
+    from av.audio.plane import AudioPlane
     from av.audio.stream import AudioStream
 
 _TOLERANCE_S = 0.02  # time stamps of a millisecond clock jitter; a lost MP3 frame is 0.026 s
-_SCALES = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "s64": 9223372036854775808.0, "flt": 1.0, "dbl": 1.0}
+_BLOCK_SAMPLES = (
+    1 << 16
+)  # that are resampled and encoded at once: frames of a few hundred cost more than their decoding
+# type, and full scale, of the samples of a frame
+_TYPES = {
+    "u8": (np.uint8, 128.0),
+    "s16": (np.int16, 32768.0),
+    "s32": (np.int32, 2147483648.0),
+    "s64": (np.int64, 9223372036854775808.0),
+    "flt": (np.float32, 1.0),
+    "dbl": (np.float64, 1.0),
+}
 
 
 class SoundWriter:
-    """Takes decoded audio frames in order, within a `with`; holds only the FLAC bytes and one block of samples.
+    """Takes decoded audio frames in order, within a `with`; holds only the FLAC bytes and one block of frames.
 
     Raises UnreadableItem 3006, 3007, 3009 before it does work that the settings do not allow.
     """
@@ -38,6 +51,8 @@ class SoundWriter:
         self.num_channels = 0
         self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
         self._dropped_s = 0.0  # where the first of them was to go
+        self._held: list[AudioFrame] = []  # placed, of one kind, and not yet written
+        self._num_held = 0  # their samples
         self._sink = io.BytesIO()
         self._open = ExitStack()  # closed also where an item is given up half-way
 
@@ -48,15 +63,14 @@ class SoundWriter:
         self._open.close()
 
     def add(self, frame: AudioFrame) -> None:
-        """Place one frame."""
-        samples = mono(frame)
+        """Place one frame, whose samples are not changed afterwards."""
         if not self._rate_hz:
             self._start(frame.sample_rate, frame.layout.nb_channels)
         if frame.sample_rate != self._rate_hz:
             self._drop()  # a stream that changes its rate: what was left out becomes silence
             return
-        if frame.pts is not None and frame.time_base is not None:
-            gap = round((float(frame.pts * frame.time_base) - self._origin_s) * self._rate_hz) - self._position
+        if (time_s := frame.time) is not None:
+            gap = round((time_s - self._origin_s) * self._rate_hz) - self._position
             if abs(gap) > self._settings.max_gap_s * self._rate_hz:
                 self._drop()
                 return
@@ -64,8 +78,10 @@ class SoundWriter:
                 self._check_length(gap)
                 self._silence(gap)
             elif gap < -_TOLERANCE_S * self._rate_hz:
-                samples = samples[-gap:]  # already written: an overlap, or sound from before time 0
-        self._write(samples)
+                self._write_held()
+                self._write(mono([frame])[-gap:])  # already written: an overlap, or sound from before time 0
+                return
+        self._hold(frame)
 
     def add_samples(self, samples: np.ndarray, rate_hz: int, num_channels: int) -> None:
         """Place mono samples, float32, behind all others."""
@@ -84,6 +100,7 @@ class SoundWriter:
         """(FLAC bytes, duration in seconds), or None where no sample came."""
         if not self._position:
             return None
+        self._write_held()
         if self._resampler is not None:
             self._file.write(_sixteen_bit(self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)))
         self._open.close()
@@ -115,19 +132,42 @@ class SoundWriter:
         )
 
     def _silence(self, count: int) -> None:
+        self._write_held()
         block = np.zeros(min(count, self._rate_hz), np.float32)
         while count > 0:
             self._write(block[:count])
             count -= len(block)
 
+    def _hold(self, frame: AudioFrame) -> None:
+        """Write the frame together with those that follow it."""
+        if self._held and _kind(frame) != _kind(self._held[0]):
+            self._write_held()
+        self._place(frame.samples)
+        self._held.append(frame)
+        self._num_held += frame.samples
+        if self._num_held >= _BLOCK_SAMPLES:
+            self._write_held()
+
+    def _write_held(self) -> None:
+        held, self._held, self._num_held = self._held, [], 0
+        if held:
+            self._encode(mono(held))
+
     def _write(self, samples: np.ndarray) -> None:
-        self._check_length(len(samples))
-        num_resampled = len(samples) * SOUND_RATE_HZ // self._rate_hz
+        self._place(len(samples))
+        self._encode(samples)
+
+    def _place(self, num_samples: int) -> None:
+        """Count so many more samples."""
+        self._check_length(num_samples)
+        num_resampled = num_samples * SOUND_RATE_HZ // self._rate_hz
         if num_resampled > self._settings.max_frame_samples:
             raise UnreadableItem(
                 3009, f"num_frame_samples={num_resampled} not in [0, {self._settings.max_frame_samples}]"
             )
-        self._position += len(samples)
+        self._position += num_samples
+
+    def _encode(self, samples: np.ndarray) -> None:
         if self._resampler is not None:
             samples = self._resampler.resample_chunk(samples)
         self._file.write(_sixteen_bit(samples))
@@ -158,24 +198,42 @@ def check_duration(duration_s: float, *, settings: PreprocessSettings) -> None:
         raise UnreadableItem(3007, f"duration_s={duration_s:.6g} s not in [0, {settings.max_decoded_s:g}]")
 
 
-def mono(frame: AudioFrame) -> np.ndarray:
-    """The mean of the frame's channels, float32 in [-1, 1], shape (num_samples,)."""
-    values = frame.to_ndarray()
-    num_channels = frame.layout.nb_channels
-    channels = (
-        [values[index] for index in range(num_channels)]
-        if frame.format.is_planar
-        else [values[0, index::num_channels] for index in range(num_channels)]
-    )
-    scale = _SCALES[frame.format.name.rstrip("p")]
-    total = channels[0].astype(np.float32)
-    for channel in channels[1:]:
+def mono(frames: Sequence[AudioFrame]) -> np.ndarray:
+    """The mean of the channels of frames of one kind, one behind the other, float32 in [-1, 1]."""
+    name, num_channels = _kind(frames[0])
+    dtype, scale = _TYPES[name.rstrip("p")]
+    if frames[0].format.is_planar:
+        planes = [frame.planes for frame in frames]
+        channels = (_joined([one[at] for one in planes], frames, dtype, 1) for at in range(num_channels))
+    else:
+        values = _joined([frame.planes[0] for frame in frames], frames, dtype, num_channels)
+        channels = (values[at::num_channels] for at in range(num_channels))
+    total = next(channels).astype(np.float32)
+    for channel in channels:
         total += channel  # one by one: numpy's mean over an axis costs as much as the decoder
-    if frame.format.name.startswith("u8"):
+    if dtype is np.uint8:
         total -= 128.0 * num_channels
     total *= 1.0 / (scale * num_channels)
+    if np.isfinite(total).all():
+        return total
     return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)  # float files can hold anything
 
 
+def _kind(frame: AudioFrame) -> tuple[str, int]:
+    return frame.format.name, frame.layout.nb_channels
+
+
+def _joined(planes: Sequence[AudioPlane], frames: Sequence[AudioFrame], dtype: type, per_sample: int) -> np.ndarray:
+    """One plane of each frame; their buffers are longer than their samples."""
+    parts = [
+        np.frombuffer(plane, dtype, frame.samples * per_sample)  # type: ignore[call-overload]
+        for plane, frame in zip(planes, frames, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
 def _sixteen_bit(samples: np.ndarray) -> np.ndarray:
-    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)
+    scaled = samples * np.float32(32768.0)
+    np.rint(scaled, out=scaled)
+    np.clip(scaled, -32768, 32767, out=scaled)
+    return scaled.astype(np.int16)

@@ -17,6 +17,7 @@ from mmlake.border import Failure
 from mmlake.environments import python_of
 from mmlake.errors import ModelMissing, SettingsError, UnreadableItem
 from mmlake.optional import need
+from mmlake.preprocess import whisper
 from mmlake.preprocess.pieces import Spans, pieces
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 from mmlake.preprocess.subtitles import Cue
@@ -110,6 +111,12 @@ _ROWS = (
         what="WhisperX in its own environment: Whisper on spans of speech, words by forced alignment",
         licence="BSD-2-Clause",
         load=_load_whisperx,
+    ),
+    Recognizer(
+        name="whisper-transformers",
+        what="Whisper by transformers from a local directory: words on spans of speech",
+        licence="Apache-2.0",
+        load=whisper.load,
     ),
 )
 RECOGNIZERS: dict[str, Recognizer] = {row.name: row for row in _ROWS}

@@ -7,7 +7,8 @@ Enters: mono 16 kHz sound, streamed twice, once for its level. Leaves: spans in 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -33,11 +34,9 @@ _FLOOR_PERCENTILE, _LOUD_PERCENTILE, _ACTIVE_DB = 5, 90, 6.0
 _LOUD_DBFS = -23.0  # the network misses three quarters of what is spoken at -60
 _MAX_GAIN_DB = 60.0  # more makes sound of the noise of a converter
 _ON, _OFF = 0.5, 0.35  # of a span; the network's own (snakers4/silero-vad)
-_FAR_ON, _FAR_OFF = 0.2, 0.1
-# Loud speech falls by 15 dB and more in four frames in the near field, and by 12 at most in rooms that reverberate for
-# half a second and more. Where noise hides that, _ON is right: a lower one costs precision in noise.
-_FAR_DECAY_DB, _DECAY_FRAMES, _DECAY_PERCENTILE = 13.0, 4, 90
-_BELOW_LOUD_DB, _ABOVE_FLOOR_DB, _MIN_DECAYS = 8.0, 15.0, 10
+# Voices far from the microphone are that much quieter than the loudest, and the network misses them as it misses quiet
+# recordings: so it is asked again at higher gains, up to where the noise would be as loud as speech
+_STEP_DB, _MAX_STEPS = 18.0, 2
 _MIN_PAUSE_FRAMES = 3  # a stop before a plosive is shorter
 _MIN_SPEECH_FRAMES = 4  # the shortest words have more
 
@@ -52,12 +51,10 @@ def silero(sound: Path | IO[bytes]) -> Spans:
     sound: a file that soundfile reads. Raises UnreadableItem 3301 where it is not mono at 16 kHz, MissingExtra without
     the wheel, and what soundfile raises where it does not decode.
     """
-    power_F = _powers(sound)
-    loud_db, floor_db = _loud_and_floor(power_F)
-    probability_F = _probabilities(sound, gain_db=min(_MAX_GAIN_DB, _LOUD_DBFS - loud_db))
-    is_far = _is_far(probability_F, _decibels(power_F), loud_db=loud_db, floor_db=floor_db)
-    on, off = (_FAR_ON, _FAR_OFF) if is_far else (_ON, _OFF)
-    return _spans(probability_F, on=on, off=off)
+    loud_db, floor_db = _loud_and_floor(_powers(sound))
+    steps_db = [step * _STEP_DB for step in range(_MAX_STEPS + 1) if step * _STEP_DB <= loud_db - floor_db]
+    gain_db = min(_MAX_GAIN_DB, _LOUD_DBFS - loud_db)
+    return _spans(_probabilities(sound, [min(_MAX_GAIN_DB, gain_db + step_db) for step_db in steps_db]))
 
 
 VOICE_DETECTORS: dict[str, VoiceDetector | None] = {SILERO: silero, "none": None}
@@ -116,40 +113,37 @@ def _network() -> InferenceSession:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def _probabilities(sound: Path | IO[bytes], *, gain_db: float) -> NDArray[np.float32]:
-    """That somebody speaks, of each frame."""
-    network, gain = _network(), np.float32(10 ** (gain_db / 20))
-    hidden, cell = np.zeros(_STATE_SHAPE, np.float32), np.zeros(_STATE_SHAPE, np.float32)
-    before = np.zeros((1, _CONTEXT_SAMPLES), np.float32)
-    found = [np.zeros(0, np.float32)]
-    for block in _blocks(sound):
-        louder = np.clip(block * gain, -1.0, 1.0)
+@dataclass(slots=True)
+class _Pass:
+    """The network reading the sound at one gain."""
+
+    gain: np.float32
+    hidden: NDArray[np.float32] = field(default_factory=lambda: np.zeros(_STATE_SHAPE, np.float32))
+    cell: NDArray[np.float32] = field(default_factory=lambda: np.zeros(_STATE_SHAPE, np.float32))
+    before: NDArray[np.float32] = field(default_factory=lambda: np.zeros((1, _CONTEXT_SAMPLES), np.float32))
+
+    def probabilities(self, block: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Of the frames that follow those of the call before."""
+        louder = np.clip(block * self.gain, -1.0, 1.0)
         ends = louder[:, -_CONTEXT_SAMPLES:]
-        framed = np.concatenate([np.concatenate([before, ends[:-1]]), louder], axis=1)
-        before = ends[-1:].copy()
-        part, hidden, cell = network.run(None, {"input": framed, "h": hidden, "c": cell})
-        found.append(part)
-    return np.concatenate(found)
+        framed = np.concatenate([np.concatenate([self.before, ends[:-1]]), louder], axis=1)
+        self.before = ends[-1:].copy()
+        found: NDArray[np.float32]
+        found, self.hidden, self.cell = _network().run(None, {"input": framed, "h": self.hidden, "c": self.cell})
+        return found
 
 
-def _is_far(
-    probability_F: NDArray[np.float32], level_F: NDArray[np.float32], *, loud_db: float, floor_db: float
-) -> bool:
-    """Whether loud speech dies away as slowly as in a room that reverberates; False where noise does not let it be
-    seen."""
-    before_F, after_F = level_F[:-_DECAY_FRAMES], level_F[_DECAY_FRAMES:]
-    is_loud_F = (before_F > max(loud_db - _BELOW_LOUD_DB, floor_db + _ABOVE_FLOOR_DB)) & (
-        probability_F[:-_DECAY_FRAMES] > _ON
-    )
-    if is_loud_F.sum() <= _MIN_DECAYS:
-        return False
-    return bool(np.percentile((before_F - after_F)[is_loud_F], _DECAY_PERCENTILE) < _FAR_DECAY_DB)
+def _probabilities(sound: Path | IO[bytes], gains_db: Sequence[float]) -> NDArray[np.float32]:
+    """That somebody speaks, of each frame: the highest at any of the gains."""
+    passes = [_Pass(np.float32(10 ** (gain_db / 20))) for gain_db in gains_db]
+    found = [np.max([one.probabilities(block) for one in passes], axis=0) for block in _blocks(sound)]
+    return np.concatenate([np.zeros(0, np.float32), *found])
 
 
-def _spans(probability_F: NDArray[np.float32], *, on: float, off: float) -> Spans:
-    """Stretches from where the probability reaches `on` to where it falls below `off`; short pauses belong to them."""
+def _spans(probability_F: NDArray[np.float32]) -> Spans:
+    """Stretches from where the probability reaches _ON to where it falls below _OFF; short pauses belong to them."""
     # 1 where it begins, -1 where it ends, and in between as before
-    change_F = np.where(probability_F >= on, 1, np.where(probability_F < off, -1, 0))
+    change_F = np.where(probability_F >= _ON, 1, np.where(probability_F < _OFF, -1, 0))
     at_F = np.maximum.accumulate(np.where(change_F != 0, np.arange(len(change_F)), -1))
     is_speech_F = (at_F >= 0) & (change_F[at_F] == 1)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], is_speech_F, [False]]).astype(np.int8)))

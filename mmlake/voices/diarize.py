@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmlake.speech.mel import HOP_SAMPLES, RATE_HZ, mel_energies
 from mmlake.voices import ge2e, turns
 from mmlake.voices.clustering import cluster
-from mmlake.voices.mel import HOP_SAMPLES, RATE_HZ, mel_energies
 from mmlake.voices.turns import Turn
 
 _CLEAR_MARGIN = 0.15  # similarity to its own voice above that to the next one, which turns of clean talk have

@@ -105,7 +105,9 @@ def test_a_word_in_foreign_letters_lies_between_its_neighbours(placed, unknown):
     assert [word["word"] for word in words] == PLACED.replace("sailor", unknown).split()
     for word, (start_s, end_s) in zip([*words[:2], *words[3:]], [*spans_s[:2], *spans_s[3:]], strict=True):
         assert (word["start_s"], word["end_s"]) == pytest.approx((start_s, end_s), abs=TOLERANCE_S)
-    assert (words[2]["start_s"], words[2]["end_s"]) == (words[1]["end_s"], words[3]["start_s"])
+    assert words[2]["start_s"] == words[1]["end_s"]
+    # the next word begins behind the silence before it
+    assert 0 <= words[3]["start_s"] - words[2]["end_s"] < TOLERANCE_S
     assert words[2]["score"] < 0.5
 
 

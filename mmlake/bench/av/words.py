@@ -20,6 +20,7 @@ from mmlake.preprocess import AlignSettings
 from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.subtitles import Cue, parse_cues
 from mmlake.sample import voices
+from mmlake.speech.vad import silero
 
 _NAME = "words"
 # what a recognizer writes for a term that it does not know -> the term
@@ -152,7 +153,8 @@ def _starts(run: Run, rng: np.random.Generator) -> Iterator[AvRow]:
         errors_ms: list[float] = []
         num_unplaced = 0
         for samples, words, starts_s in spoken:
-            found = aligner.align(_flac(samples, snr_db, rng), [Cue(" ".join(words))]).words
+            flac = _flac(samples, snr_db, rng)
+            found = aligner.align(flac, [Cue(" ".join(words))], silero(io.BytesIO(flac))).words
             if len(found) != len(words):
                 num_unplaced += 1
                 continue
