@@ -17,6 +17,7 @@ from mmlake.preprocess.settings import PreprocessSettings
 if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.container import InputContainer
+    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -237,7 +238,7 @@ class Decoding:
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
-        self._last_s = 0.0
+        self._last: Packet | None = None
 
     def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
         import av.error
@@ -252,8 +253,8 @@ class Decoding:
                 self._damaged("the framing is lost: nothing after this is found")
                 return
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
-            if packet.pts is not None and packet.time_base is not None:
-                self._last_s = max(0.0, float(packet.pts * packet.time_base) - self._origin_s)
+            if packet.pts is not None:
+                self._last = packet
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):
@@ -267,7 +268,10 @@ class Decoding:
 
     def _damaged(self, what: str, at_byte: int | None = None) -> None:
         self.num_errors += 1
-        self.damages.add(what, at_s=self._last_s, at_byte=at_byte if at_byte is not None and at_byte >= 0 else None)
+        at_s = 0.0
+        if (last := self._last) is not None and last.pts is not None and last.time_base is not None:
+            at_s = max(0.0, float(last.pts * last.time_base) - self._origin_s)
+        self.damages.add(what, at_s=at_s, at_byte=at_byte if at_byte is not None and at_byte >= 0 else None)
 
 
 class FrameClock:
@@ -282,8 +286,15 @@ class FrameClock:
 
     def time_of(self, pts: int | None, time_base: Fraction | None) -> float:
         """When the next frame is shown; without a time stamp, one frame distance after the latest so far."""
-        if pts is not None and time_base is not None:
-            time_s = float(pts * time_base) - self.origin_s
+        return self._next(None if pts is None or time_base is None else float(pts * time_base))
+
+    def time_of_frame(self, frame: VideoFrame) -> float:
+        """The same for a decoded frame."""
+        return self._next(frame.time)  # without making a fraction of its time base
+
+    def _next(self, stamp_s: float | None) -> float:
+        if stamp_s is not None:
+            time_s = stamp_s - self.origin_s
         else:
             time_s = self._last_s + self.spacing_s if self._num_frames else 0.0
         self._last_s = max(self._last_s, time_s)

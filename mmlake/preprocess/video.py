@@ -105,6 +105,8 @@ class _Reader:
     _last_s: float = 0.0
     _size: tuple[int, int] = (0, 0)
     _rotation: int = 0
+    _duration: int = -1
+    _length_s: float = 0.0
     _before: np.ndarray | None = None
     _signals: list[dict[str, float]] = field(default_factory=list)
 
@@ -122,7 +124,7 @@ class _Reader:
             )
         if self.num_frames >= self.settings.max_frames:
             raise UnreadableItem(3008, f"num_frames={self.num_frames + 1} not in [1, {self.settings.max_frames}]")
-        time_s = self.clock.time_of(frame.pts, frame.time_base)
+        time_s = self.clock.time_of_frame(frame)
         if not self.num_frames:
             self._first_s, self._size, self._rotation = (
                 time_s,
@@ -143,6 +145,7 @@ class _Reader:
                 rotation=self._rotation,
                 quality=self.settings.keyframe_quality,
             ),
+            num_bytes=2 * frame.width * frame.height,
         )
         # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
         if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
@@ -151,12 +154,11 @@ class _Reader:
             )
             self._before = vector
         self._last_s = max(self._last_s, time_s)
-        length_s = (
-            float(frame.duration * frame.time_base)
-            if frame.duration and frame.time_base is not None
-            else self.clock.spacing_s
-        )
-        self.end_s = max(self.end_s, time_s + length_s)
+        if frame.duration != self._duration:  # fractions are slow, and most frames are as long as the one before
+            self._duration = frame.duration
+            is_known = frame.duration and frame.time_base is not None
+            self._length_s = float(frame.duration * frame.time_base) if is_known else self.clock.spacing_s
+        self.end_s = max(self.end_s, time_s + self._length_s)
 
     def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
         """(columns, keyframes) of everything that came."""
