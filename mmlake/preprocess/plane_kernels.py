@@ -29,6 +29,17 @@ class Kernels(NamedTuple):
     fit: Callable[..., None]
 
 
+class Kernels(NamedTuple):
+    """Compiled functions; their parameters stand at the Python functions of this file."""
+
+    shrink: Callable[..., None]
+    steps_at_cells: Callable[..., float]
+    compare: Callable[..., None]
+    changes: Callable[..., None]
+    inspect: Callable[..., None]
+    fit: Callable[..., None]
+
+
 class Plan(NamedTuple):
     """How the planes of frames of one size become small ones; of `shrink`'s parameters."""
 
@@ -37,24 +48,28 @@ class Plan(NamedTuple):
     luma_HW: tuple[int, int]
 
 
-@functools.lru_cache(maxsize=64)
-def plan(size_HW: tuple[int, int], chroma_HW: tuple[int, int], luma_HW: tuple[int, int]) -> Plan:
-    """The plan for planes of these sizes, and the small luma."""
-    axes = (
-        (size_HW[0], luma_HW[0]), (size_HW[1], luma_HW[1]), (luma_HW[0], 27), (luma_HW[1], 48),
-        (chroma_HW[0], 9), (chroma_HW[1], 16),
-    )  # fmt: skip
-    cells = np.concatenate([_cells(num_in, num_out) for num_in, num_out in axes])
-    return Plan(cells, np.empty(max(size_HW[1], chroma_HW[1], luma_HW[1]), np.float32), luma_HW)
+class Cells(NamedTuple):
+    """How lines or columns become fewer, by area."""
+
+    ends: np.ndarray  # int64 (num_out, 2): first and last line of each cell
+    shares: np.ndarray  # float32 (num_out, 2): how much of both is in it; of one that is both, the first has it all
 
 
-def _cells(num_in: int, num_out: int) -> np.ndarray:
-    """The cells of one axis; their shares add up to 1."""
+@functools.lru_cache(maxsize=256)
+def cells(num_in: int, num_out: int) -> Cells:
+    """The cells of one axis."""
     edges = np.arange(num_out + 1, dtype=np.float64) * num_in / num_out
-    first = np.minimum(np.floor(edges[:-1] + 1e-9), num_in - 1)
-    last = np.clip(np.ceil(edges[1:] - 1e-9) - 1, first, num_in - 1)
-    of_first = np.minimum(edges[1:], first + 1) - edges[:-1]
-    return np.stack([first, last, of_first, edges[1:] - last], axis=1)
+    first = np.minimum(np.floor(edges[:-1] + 1e-9), num_in - 1).astype(np.int64)
+    last = np.clip(np.ceil(edges[1:] - 1e-9).astype(np.int64) - 1, first, num_in - 1)
+    of_first = np.where(last == first, edges[1:] - edges[:-1], first + 1 - edges[:-1])
+    of_last = np.where(last == first, 0.0, edges[1:] - last)
+    return Cells(np.stack([first, last], axis=1), np.stack([of_first, of_last], axis=1).astype(np.float32))
+
+
+def shrink(plane_HW: np.ndarray, width: int, out_HW: np.ndarray) -> None:
+    """Fill a small plane with the means of the cells of a larger one, of which `width` columns count."""
+    down, across = cells(len(plane_HW), out_HW.shape[0]), cells(width, out_HW.shape[1])
+    kernels().shrink(plane_HW, *down, *across, out_HW.size / (len(plane_HW) * width), np.empty(width, np.float32), out_HW)
 
 
 @functools.lru_cache(maxsize=1)
@@ -64,13 +79,11 @@ def kernels() -> Kernels:
 
     u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
     frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
-    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_means, _displaced, _below)}
+    ends, shares = i8[:, ::1], f4[:, ::1]
+    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below)}
     entry = functools.partial(made, numba)
     return Kernels(
-        shrink=entry(
-            none(frozen, frozen, frozen, numba.types.UniTuple(i8, 2), f8[:, ::1], f4[::1], f8, f8, u1[:, ::1], u1[::1]),
-            linked(_shrink, inner),
-        ),
+        shrink=entry(none(frozen, ends, shares, ends, shares, f8, f4[::1], u1[:, ::1]), _shrink),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
         compare=entry(
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
@@ -81,49 +94,30 @@ def kernels() -> Kernels:
     )
 
 
-def _shrink(y: Any, u: Any, v: Any, widths: Any, cells: Any, line: Any, gain: Any, lift: Any, luma: Any, vector: Any) -> None:
-    """Fill the small luma with the means of cells of `y` times `gain` plus `lift`, and the shot vector with those of
-    the small luma and of `u` and `v`.
-
-    y, u, v: with the bytes behind each line. widths: of y and of both others, the picture alone. cells, line: `Plan`.
-    """
-    rows, columns = luma.shape
-    _means(y, widths[0], cells[:rows], cells[rows : rows + columns], gain, lift, line, luma)
-    at = rows + columns
-    _means(luma, columns, cells[at : at + 27], cells[at + 27 : at + 75], 1.0, 0.0, line, vector[:1296].reshape(27, 48))
-    down, across = cells[at + 75 : at + 84], cells[at + 84 : at + 100]
-    _means(u, widths[1], down, across, 1.0, 0.0, line, vector[1296:1440].reshape(9, 16))
-    _means(v, widths[1], down, across, 1.0, 0.0, line, vector[1440:].reshape(9, 16))
-
-
-def _means(plane: Any, width: Any, rows: Any, columns: Any, gain: Any, lift: Any, line: Any, out: Any) -> None:
-    """The means of cells of one plane."""
-    for y in range(len(rows)):
-        first, last = int(rows[y, 0]), int(rows[y, 1])
-        share = np.float32(rows[y, 2])
-        source = plane[first]
+def _shrink(
+    plane: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, scale: Any, line: Any, out: Any
+) -> None:
+    """The sums over cells times `scale`. line: as long as the plane is wide."""
+    width, factor = len(line), np.float32(scale)
+    for y in range(out.shape[0]):
+        first, last = rows[y, 0], rows[y, 1]
+        source, share = plane[first], row_shares[y, 0]
         for x in range(width):
             line[x] = share * np.float32(source[x])
         for row in range(first + 1, last):
             source = plane[row]
             for x in range(width):
                 line[x] += np.float32(source[x])
-        share = np.float32(rows[y, 3])
         if last > first:
-            source = plane[last]
+            source, share = plane[last], row_shares[y, 1]
             for x in range(width):
                 line[x] += share * np.float32(source[x])
-        height = rows[y, 2] + (rows[y, 3] + (last - first - 1) if last > first else 0.0)
-        for x in range(len(columns)):
-            left, right = int(columns[x, 0]), int(columns[x, 1])
-            total, length = columns[x, 2] * line[left], columns[x, 2]
+        for x in range(out.shape[1]):
+            left, right = columns[x, 0], columns[x, 1]
+            total = column_shares[x, 0] * line[left] + column_shares[x, 1] * line[right]
             for column in range(left + 1, right):
                 total += line[column]
-            if right > left:
-                total += columns[x, 3] * line[right]
-                length += columns[x, 3] + (right - left - 1)
-            value = total / (height * length) * gain + lift + 0.5
-            out[y, x] = np.uint8(min(max(value, 0.0), 255.0))
+            out[y, x] = np.uint8(min(total * factor + np.float32(0.5), np.float32(255.0)))
 
 
 COMPARED = ("mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled")

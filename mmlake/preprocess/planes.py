@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import kernels, plan
+from mmlake.preprocess.plane_kernels import shrink
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -30,20 +31,45 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
 
     The vector is uint8: 27 x 48 luma, then 2 x 9 x 16 chroma. Shrinking is by area, so noise averages out.
     """
+    import cv2
+
     if (name := frame.format.name) not in _PLANAR:
         frame = frame.reformat(format=(name := "yuv420p"))
     y, u, v = frame.planes
     height, width = y.height, y.width
     scale = min(1.0, side_px / max(height, width))
-    small = plan((height, width), (u.height, u.width), (max(1, round(height * scale)), max(1, round(width * scale))))
-    luma, vector = np.empty(small.luma_HW, np.uint8), np.empty(NUM_LUMA + 2 * _NUM_CHROMA, np.uint8)
-    is_full = name.startswith("yuvj") or frame.color_range == _FULL_RANGE
-    gain = 1.0 if is_full else 255 / 219  # broadcast range 16..235 to 0..255
-    kernels().shrink(
-        lines_of(y), lines_of(u), lines_of(v), (width, u.width), small.cells, small.line,
-        gain, 0.0 if is_full else -16 * gain, luma, vector,
-    )  # fmt: skip
+    luma = _shrunk(y, (max(1, round(height * scale)), max(1, round(width * scale))), slack=1)
+    if frame.color_range != _FULL_RANGE and not name.startswith("yuvj"):
+        luma = cv2.LUT(luma, _from_broadcast())
+    vector = np.empty(NUM_LUMA + 2 * _NUM_CHROMA, np.uint8)
+    shrink(luma, luma.shape[1], vector[:NUM_LUMA].reshape(SHOT_LUMA_HW))
+    for at, plane in enumerate((u, v)):
+        part = vector[NUM_LUMA + at * _NUM_CHROMA :][:_NUM_CHROMA]
+        part[:] = _shrunk(plane, SHOT_CHROMA_HW, slack=4).ravel()
     return luma, vector
+
+
+def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int) -> np.ndarray:
+    """The plane at that size: halved by area as long as it stays `slack` times as large, then brought there by area
+    too: what lies between the points that a linear step takes would leave noise in a still picture."""
+    import cv2
+
+    (height, width), small_HW, num = size_HW, lines_of(plane), plane.width
+    while small_HW.shape[0] >= 2 * slack * height and num >= 2 * slack * width:
+        half_H, num = small_HW.shape[0] // 2, num // 2
+        small_HW = cv2.resize(small_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
+    if (len(small_HW), num) == size_HW:
+        return small_HW[:, :num]
+    out = np.empty(size_HW, np.uint8)
+    shrink(small_HW, num, out)
+    return out
+
+
+@functools.cache
+def _from_broadcast() -> np.ndarray:
+    """Broadcast range 16..235 to 0..255."""
+    table: np.ndarray = np.clip((np.arange(256) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)
+    return table
 
 
 def lines_of(plane: VideoPlane) -> np.ndarray:
