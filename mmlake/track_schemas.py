@@ -84,7 +84,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=4,
+    version=5,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -127,6 +127,11 @@ TRACKS = TableSchema(
                 "audio_digest",
                 pa.string(),
                 "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
+            ),
+            optional(
+                "frames_digest",
+                pa.string(),
+                "blob: 64x64 grey frames of a film, one each eighth of a second, that films are compared by; Arrow",
             ),
             required("shots", pa.list_(_SHOT)),
             required("keyframes", pa.list_(_KEYFRAME)),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake import compiling
 from mmlake.dedup import text_kernels
 
 _WORK = 16  # values for one unit of the work that pays for compiled code
@@ -73,7 +74,7 @@ def _kernels() -> Kernels | None:
         return numba.types.Array(kind, 1, "C", readonly=True)
 
     u1, u8, i4, i8, b1, none = numba.uint8, numba.uint64, numba.int32, numba.int64, numba.boolean, numba.void
-    made = functools.partial(text_kernels.made, numba)
+    made = functools.partial(compiling.made, numba)
     return Kernels(
         repeated=made(none(read(u8), u1[::1], u8, b1[::1]), _repeated),
         numbers=made(i8(read(u8), read(i8), b1[::1], read(u8), i4[::1], u8, i4[::1], i8[::1]), _numbers),

@@ -6,8 +6,7 @@ Nothing here decides: numpy does the same where numba is absent or the work is s
 from __future__ import annotations
 
 import functools
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np

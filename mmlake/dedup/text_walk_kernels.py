@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mmlake.compiling import linked, made
 from mmlake.dedup import led, matching, text_kernels, text_verdicts
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_kernels import _aligned, _covered, _siblings, linked, made
+from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
@@ -238,7 +238,7 @@ class Decoding:
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
-        self._last: Packet | None = None
+        self._last: Packet[Any] | None = None
 
     def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
         import av.error

@@ -235,9 +235,12 @@ def _fitted(luma_SHW: np.ndarray, *, only: slice = slice(None)) -> _Fit:
     on_first, on_last = (first * targets).sum(axis=1), (last * targets).sum(axis=1)
     # least squares of two pictures, with a little weight against what is the same in both
     determinant = (of_first + 1e-3) * (of_last + 1e-3) - of_both**2
-    weights_S2 = np.stack(
-        [(of_last + 1e-3) * on_first - of_both * on_last, (of_first + 1e-3) * on_last - of_both * on_first], axis=1
-    ) / np.maximum(determinant, 1e-9)[:, None]
+    weights_S2 = (
+        np.stack(
+            [(of_last + 1e-3) * on_first - of_both * on_last, (of_first + 1e-3) * on_last - of_both * on_first], axis=1
+        )
+        / np.maximum(determinant, 1e-9)[:, None]
+    )
     rest = targets - weights_S2[:, :1] * first - weights_S2[:, 1:] * last
     alone = np.maximum(on_first**2 / np.maximum(of_first, 1e-3), on_last**2 / np.maximum(of_last, 1e-3))
     return _Fit(
@@ -251,7 +254,7 @@ def _fitted(luma_SHW: np.ndarray, *, only: slice = slice(None)) -> _Fit:
 def _shifted(end_HW: np.ndarray, targets_SK: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
     """For each target the part of that size of one end that it is most like, without its mean."""
     chosen_SK = np.empty_like(targets_SK)
-    kernels().fit(np.ascontiguousarray(end_HW, np.float32), targets_SK, size_HW, chosen_SK)
+    kernels().fit(np.ascontiguousarray(end_HW, np.float32), targets_SK, *size_HW, chosen_SK)
     return chosen_SK
 
 

@@ -29,25 +29,6 @@ class Kernels(NamedTuple):
     fit: Callable[..., None]
 
 
-class Kernels(NamedTuple):
-    """Compiled functions; their parameters stand at the Python functions of this file."""
-
-    shrink: Callable[..., None]
-    steps_at_cells: Callable[..., float]
-    compare: Callable[..., None]
-    changes: Callable[..., None]
-    inspect: Callable[..., None]
-    fit: Callable[..., None]
-
-
-class Plan(NamedTuple):
-    """How the planes of frames of one size become small ones; of `shrink`'s parameters."""
-
-    cells: np.ndarray  # float64 (cells of all axes, 4): first and last line or column, and how much of them is in it
-    line: np.ndarray  # float32, as long as the widest plane
-    luma_HW: tuple[int, int]
-
-
 class Cells(NamedTuple):
     """How lines or columns become fewer, by area."""
 
@@ -69,7 +50,9 @@ def cells(num_in: int, num_out: int) -> Cells:
 def shrink(plane_HW: np.ndarray, width: int, out_HW: np.ndarray) -> None:
     """Fill a small plane with the means of the cells of a larger one, of which `width` columns count."""
     down, across = cells(len(plane_HW), out_HW.shape[0]), cells(width, out_HW.shape[1])
-    kernels().shrink(plane_HW, *down, *across, out_HW.size / (len(plane_HW) * width), np.empty(width, np.float32), out_HW)
+    kernels().shrink(
+        plane_HW, *down, *across, out_HW.size / (len(plane_HW) * width), np.empty(width, np.float32), out_HW
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -89,7 +72,7 @@ def kernels() -> Kernels:
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
         ),
         changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
-        fit=entry(none(f4[:, ::1], f8[:, ::1], numba.types.UniTuple(i8, 2), f8[:, ::1]), _fit),
+        fit=entry(none(f4[:, ::1], f8[:, ::1], i8, i8, f8[:, ::1]), _fit),
         inspect=entry(none(frozen, i8, f8, f8[::1]), linked(_inspect, inner)),
     )
 
@@ -314,10 +297,9 @@ def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
     return best
 
 
-def _fit(end: Any, targets: Any, size: Any, chosen: Any) -> None:
-    """Fill each row of `chosen` with the part of `end` of that size, without its mean, whose correlation with a row of
-    `targets`, which have none, is the highest; of equal ones the first."""
-    rows, columns = size
+def _fit(end: Any, targets: Any, rows: Any, columns: Any, chosen: Any) -> None:
+    """Fill each row of `chosen` with the part of `end` of so many rows and columns, without its mean, whose correlation
+    with a row of `targets`, which have none, is the highest; of equal ones the first."""
     num_down, num_across = end.shape[0] - rows + 1, end.shape[1] - columns + 1
     means, norms = np.zeros((num_down, num_across)), np.zeros((num_down, num_across))
     for down in range(num_down):

@@ -74,7 +74,8 @@ def _from_broadcast() -> np.ndarray:
 
 def lines_of(plane: VideoPlane) -> np.ndarray:
     """A view of one plane with the bytes behind each of its lines; valid while the frame lives."""
-    return np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height]
+    lines: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    return lines[: plane.height]
 
 
 def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *, time_s: float) -> dict[str, float]:

@@ -68,7 +68,6 @@ def _steps(phases_BNP: np.ndarray, *, at: int) -> float:
 def _pixelation(profile_W: np.ndarray) -> float:
     """Share of all steps across the picture that stand at the edges of equal cells, counted from its left side; 0 where
     steps are everywhere. A wall of tiles does not begin with the picture, and moves through it."""
-    total = float(profile_W.sum())
     if np.median(profile_W) > _CALM_BETWEEN * profile_W.mean() or profile_W.mean() < _FEWEST_STEPS:
         return 0.0
     width = len(profile_W) + 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
+from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.container import Decoding, FrameClock, check_complete, opened
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.keyframes import Candidates, Keyframe
@@ -30,6 +31,7 @@ class VideoDecoded:
     columns: dict[str, object]
     keyframes: list[Keyframe]
     flac: bytes | None
+    frames: bytes | None  # small ones (`mmlake.film_frames`)
 
 
 def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
@@ -89,7 +91,9 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             "sample_rate_hz": writer.sample_rate_hz,
             "num_channels": writer.num_channels,
         }
-    return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
+    return VideoDecoded(
+        columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
+    )
 
 
 @dataclass(kw_only=True)
@@ -112,7 +116,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
-        self._faults = PictureFaults()
+        self._faults, self._keeper = PictureFaults(), FrameKeeper()
 
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame."""
@@ -134,6 +138,7 @@ class _Reader:
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._faults.add(luma_HW, vector, time_s)
+        self._keeper.add(frame, time_s)
         self._finder.push(time_s, vector, luma_HW, frame)
         self._candidates.offer(
             time_s,
@@ -156,9 +161,13 @@ class _Reader:
         self._last_s = max(self._last_s, time_s)
         if frame.duration != self._duration:  # fractions are slow, and most frames are as long as the one before
             self._duration = frame.duration
-            is_known = frame.duration and frame.time_base is not None
-            self._length_s = float(frame.duration * frame.time_base) if is_known else self.clock.spacing_s
+            time_base = frame.time_base if frame.duration else None
+            self._length_s = self.clock.spacing_s if time_base is None else float(frame.duration * time_base)
         self.end_s = max(self.end_s, time_s + self._length_s)
+
+    def kept_frames(self) -> bytes | None:
+        """The small frames of everything that came."""
+        return self._keeper.packed()
 
     def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
         """(columns, keyframes) of everything that came."""
