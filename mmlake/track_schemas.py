@@ -109,6 +109,12 @@ TRACKS = TableSchema(
             optional(
                 "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
             ),
+            optional(
+                "decoded",
+                pa.string(),
+                "video: `all` frames; or `keyframes`, so that what only all frames show is null: small frames, and in "
+                "signals, one per keyframe, what they say of the frames between them",
+            ),
             optional("duration_s", pa.float64(), "of the decoded stream"),
             optional("container_duration_s", pa.float64(), "what the header claims"),
             optional("frame_rate", pa.float64(), "average, frames per second"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -233,8 +233,16 @@ def check_complete(
 class Decoding:
     """Frames of the chosen streams, packet by packet, with the damage noted instead of raised."""
 
-    def __init__(self, container: InputContainer, streams: list[Stream], *, origin_s: float = 0.0) -> None:
-        self._container, self._streams, self._origin_s = container, streams, origin_s
+    def __init__(
+        self,
+        container: InputContainer,
+        streams: list[Stream],
+        *,
+        origin_s: float = 0.0,
+        seen: Callable[[Packet[Any]], None] | None = None,
+    ) -> None:
+        """seen: takes every packet before it is decoded."""
+        self._container, self._streams, self._origin_s, self._seen = container, streams, origin_s, seen
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
@@ -255,6 +263,8 @@ class Decoding:
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
             if packet.pts is not None:
                 self._last = packet
+            if self._seen is not None:
+                self._seen(packet)
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):

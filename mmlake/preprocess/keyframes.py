@@ -102,6 +102,12 @@ class Candidates:
             self._held_bytes -= freed
             _ = oldest.jpeg
 
+    def join(self, others: Candidates) -> None:
+        """Take the candidates of others, of the same film, as well."""
+        known = {candidate.time_s for candidate in self._kept}
+        self._kept += [candidate for candidate in others._kept if candidate.time_s not in known]
+        self._kept.sort(key=lambda candidate: candidate.time_s)
+
     def choose(self, shots: list[tuple[float, float, float]]) -> list[Keyframe]:
         """The keyframes of the shots, given as (start, settled, end), in order of time: at most `max_keyframes`, or
         twice as many as `keyframe_every_s` asks for, and those that are missing to one every so often."""
