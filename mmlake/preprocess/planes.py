@@ -21,6 +21,7 @@ SHOT_CHROMA_HW = (9, 16)
 _NUM_CHROMA = SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]
 NUM_LUMA = SHOT_LUMA_HW[0] * SHOT_LUMA_HW[1]  # leading entries of a shot vector
 _PLANAR = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p"})
+_LUMA_LINES, _CHROMA_LINES = 6, 12  # of a large plane, in a cell of the small one: more are not read
 _MAX_ASPECT = 4.0  # of a pixel; that of anamorphic film is 2, and beyond it a header is broken
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
@@ -38,30 +39,33 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
     y, u, v = frame.planes
     height, width = y.height, y.width
     scale = min(1.0, side_px / max(height, width))
-    luma = _shrunk(y, (max(1, round(height * scale)), max(1, round(width * scale))), slack=1)
+    luma = _shrunk(y, (max(1, round(height * scale)), max(1, round(width * scale))), slack=1, lines=_LUMA_LINES)
     if frame.color_range != _FULL_RANGE and not name.startswith("yuvj"):
         luma = cv2.LUT(luma, _from_broadcast())
     vector = np.empty(NUM_LUMA + 2 * _NUM_CHROMA, np.uint8)
     shrink(luma, luma.shape[1], vector[:NUM_LUMA].reshape(SHOT_LUMA_HW))
     for at, plane in enumerate((u, v)):
         part = vector[NUM_LUMA + at * _NUM_CHROMA :][:_NUM_CHROMA]
-        part[:] = _shrunk(plane, SHOT_CHROMA_HW, slack=4).ravel()
+        part[:] = _shrunk(plane, SHOT_CHROMA_HW, slack=4, lines=_CHROMA_LINES).ravel()
     return luma, vector
 
 
-def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int) -> np.ndarray:
-    """The plane at that size: halved by area as long as it stays `slack` times as large, then brought there by area
-    too: what lies between the points that a linear step takes would leave noise in a still picture."""
+def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int, lines: int) -> np.ndarray:
+    """The plane at that size: from so many lines for each of its own, or all that there are, halved by area as long as
+    it stays `slack` times as large, then brought there by area too: what lies between the points that a linear step
+    takes would leave noise in a still picture."""
     import cv2
 
     (height, width), small_HW, num = size_HW, lines_of(plane), plane.width
+    # of a plane that is much larger not all lines are read: what a cell averages is enough
+    small_HW = small_HW[:: max(1, plane.height // (lines * height))]
     while small_HW.shape[0] >= 2 * slack * height and num >= 2 * slack * width:
         half_H, num = small_HW.shape[0] // 2, num // 2
         small_HW = cv2.resize(small_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
     if (len(small_HW), num) == size_HW:
         return small_HW[:, :num]
     out = np.empty(size_HW, np.uint8)
-    shrink(small_HW, num, out)
+    shrink(np.ascontiguousarray(small_HW), num, out)
     return out
 
 

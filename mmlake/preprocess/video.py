@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
@@ -15,6 +16,9 @@ from mmlake.preprocess.keyframes import Keyframe
 from mmlake.preprocess.planes import pixel_aspect
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
+
+if TYPE_CHECKING:
+    from av.video.stream import VideoStream
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,27 +37,15 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
 
     with opened(path) as container:
         stream = picture_stream(container)
-        num_pixels = stream.codec_context.width * stream.codec_context.height
-        if num_pixels > settings.max_pixels:
-            raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
+        _check_size(stream, settings)
         played = sound_stream(container)
         sounds = [] if played is None else [played]
-        video_codec, audio_codec = (
-            stream.codec_context.name,
-            sounds[0].codec_context.name if sounds else None,
-        )
+        video_codec, audio_codec = stream.codec_context.name, sounds[0].codec_context.name if sounds else None
         container_s = container.duration / 1e6 if container.duration is not None else None
         for one in sounds:
             check_bounds(one, container_s, settings=settings)  # before anything is decoded
-        if stream.frames > settings.max_frames:
-            raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
         clock = FrameClock(container, stream)
-        is_sparse = settings.decode == KEYFRAMES
-        reader = (GopReader if is_sparse else FilmReader)(
-            clock=clock, aspect=pixel_aspect(stream.sample_aspect_ratio), settings=settings
-        )
-        if is_sparse:
-            stream.codec_context.skip_frame = "NONKEY"
+        reader = _reader(stream, clock, settings)
         seen = reader.see if isinstance(reader, GopReader) else None
         decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, seen=seen)
         with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
@@ -95,3 +87,21 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
     return VideoDecoded(
         columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
     )
+
+
+def _check_size(stream: VideoStream, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3004, 3008 where the header says that a film is too large."""
+    num_pixels = stream.codec_context.width * stream.codec_context.height
+    if num_pixels > settings.max_pixels:
+        raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
+    if stream.frames > settings.max_frames:
+        raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
+
+
+def _reader(stream: VideoStream, clock: FrameClock, settings: PreprocessSettings) -> FilmReader:
+    """What takes the frames of the stream, of which only keyframes are decoded where the settings say so."""
+    aspect = pixel_aspect(stream.sample_aspect_ratio)
+    if settings.decode != KEYFRAMES:
+        return FilmReader(clock=clock, aspect=aspect, settings=settings)
+    stream.codec_context.skip_frame = "NONKEY"
+    return GopReader(clock=clock, aspect=aspect, settings=settings)
