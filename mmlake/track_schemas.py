@@ -109,6 +109,12 @@ TRACKS = TableSchema(
             optional(
                 "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
             ),
+            optional(
+                "decoded",
+                pa.string(),
+                "video: `all` frames; or `keyframes`, so that what only all frames show is null: small frames, and in "
+                "signals, one per keyframe, what they say of the frames between them",
+            ),
             optional("duration_s", pa.float64(), "of the decoded stream"),
             optional("container_duration_s", pa.float64(), "what the header claims"),
             optional("frame_rate", pa.float64(), "average, frames per second"),
@@ -130,6 +136,11 @@ TRACKS = TableSchema(
                 "audio_digest",
                 pa.string(),
                 "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
+            ),
+            optional(
+                "frames_digest",
+                pa.string(),
+                "blob: 64x64 grey frames of a film, one each eighth of a second, that films are compared by; Arrow",
             ),
             required("shots", pa.list_(_SHOT)),
             required("keyframes", pa.list_(_KEYFRAME)),

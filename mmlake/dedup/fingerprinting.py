@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -74,12 +74,12 @@ def _prints(
             yield from attempted(
                 partial(_cut, tier.of_spans, settings),
                 by_parent(_rows(spans)),
-                opened=partial(_parent, tier, store, shared),
+                opened=partial(_parent, tier, store, settings, shared),
             )
     yield from attempted(
         partial(_fingerprinted, tier.fingerprint, settings),
         _batches(tracks, tier.batch_rows),
-        opened=partial(_opened, tier, store),
+        opened=partial(_opened, tier, store, settings),
     )
 
 
@@ -111,12 +111,18 @@ def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
 
 
 @contextmanager
-def _opened(tier: Tier, store: Blobs, rows: list[Row]) -> Iterator[list[Any]]:
+def _opened(tier: Tier, store: Blobs, settings: DedupSettings, rows: list[Row]) -> Iterator[list[Any]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(tier.opened(row, store)) for row in rows]
+        yield [stack.enter_context(_open(tier, store, settings, row)) for row in rows]
 
 
 @contextmanager
-def _parent(tier: Tier, store: Blobs, shared: Shared, rows: list[Row]) -> Iterator[list[Any]]:
-    with shared.one(rows[0]["parent_digest"], partial(tier.opened, rows[0], store)) as item:
+def _parent(tier: Tier, store: Blobs, settings: DedupSettings, shared: Shared, rows: list[Row]) -> Iterator[list[Any]]:
+    with shared.one(rows[0]["parent_digest"], partial(_open, tier, store, settings, rows[0])) as item:
         yield [(item, span_of(row)) for row in rows]
+
+
+def _open(tier: Tier, store: Blobs, settings: DedupSettings, row: Row) -> AbstractContextManager[Any]:
+    """What the prints of the unit are made of: what was kept of its item, else its bytes."""
+    found = None if tier.kept is None else tier.kept(row, store, settings)
+    return tier.opened(row, store) if found is None else found

@@ -19,6 +19,7 @@ from mmlake.borders import WHOLE, bars, content, cut
 from mmlake.dedup import perceptual
 from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
+from mmlake.picture_pieces import DETAIL_PX, pieces
 from mmlake.pictures import picture_formats
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ FIDELITY = (
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
     length_of("width_px"),
 )
-_DETAIL_PX = 512  # longer side that a picture is brought to before four pieces are cut out of it
-PIECE_PX, _PIECES_AT = 32, (0.33, 0.67)  # side of a piece, and where their middles are
 _MAX_PIXELS = 256_000_000
 
 
@@ -75,28 +74,6 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     }
 
 
-def pieces(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Four pieces of the picture one above the other, from the same places of each copy, whatever its size."""
-    import cv2
-
-    scale = 2 * _DETAIL_PX / max(plane_HW.shape)
-    if scale < 1:
-        size = [max(1, round(side * scale)) for side in plane_HW.shape[::-1]]
-        plane_HW = cv2.resize(plane_HW, size, interpolation=cv2.INTER_AREA).astype(np.uint8)
-        scale = 1.0
-    height, width = plane_HW.shape
-    found = []
-    for down in _PIECES_AT:
-        for across in _PIECES_AT:
-            # at twice the size, so that copies of every size are softened alike when the piece is halved
-            left, top = (at * side - 0.5 - (PIECE_PX - 0.5) / scale for at, side in ((across, width), (down, height)))
-            move = np.array([[1 / scale, 0, left], [0, 1 / scale, top]])
-            flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
-            large = cv2.warpAffine(plane_HW, move, (2 * PIECE_PX,) * 2, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-            found.append(cv2.resize(large, (PIECE_PX, PIECE_PX), interpolation=cv2.INTER_AREA))
-    return np.concatenate(found)
-
-
 def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
     """(the first frame in grey, transparent parts on white, at least 512 px where it has them; its size in px)."""
     from PIL import Image, ImageOps
@@ -105,7 +82,7 @@ def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
         size_px = picture.size
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
-        picture.draft("L", (_DETAIL_PX, _DETAIL_PX))
+        picture.draft("L", (DETAIL_PX, DETAIL_PX))
         upright = ImageOps.exif_transpose(picture)
         if "A" in upright.mode or "transparency" in upright.info:
             flat = Image.new("RGBA", upright.size, "white")

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from mmlake.borders import Box
 from mmlake.dedup import image_alignment, perceptual
-from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, PIECE_PX, ROTATED, SIDE
+from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_windows import Floats, window_hashes
 from mmlake.dedup.joins import hamming_pairs, mix64
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
+from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each

@@ -29,6 +29,7 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, in_order, standing_of
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
+from mmlake.film_frames import STEP_S
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 from mmlake.spans import Row, Span, span_of
@@ -48,6 +49,8 @@ class Tier:
     columns: tuple[str, ...] = ()  # of TRACKS: what `opened` asks for, besides digest, parent_digest and the span
     # what a fingerprint is made of, picklable, as a context: a text, bytes of the store, a local file
     opened: Callable[[Row, Blobs], AbstractContextManager[Any]]
+    # the same where what the prints are made of was kept when the item was decoded, else None; asked first
+    kept: Callable[[Row, Blobs, DedupSettings], AbstractContextManager[Any] | None] | None = None
     # a kernel (mmlake.border): the prints of what was opened, in order; raises where one cannot be made
     fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]]
     batch_rows: int = 1  # rows that the kernel is given at once; where one fails, each is tried alone
@@ -100,12 +103,12 @@ def _of_images(pictures: Sequence[bytes], settings: DedupSettings) -> list[Print
     return [image.fingerprint(data) for data in pictures]
 
 
-def _of_videos(paths: Sequence[Path], settings: DedupSettings) -> list[Prints]:
-    return [video.fingerprint(path, settings=settings) for path in paths]
+def _of_videos(films: Sequence[Path | video.KeptFilm], settings: DedupSettings) -> list[Prints]:
+    return [video.fingerprint(film, settings=settings) for film in films]
 
 
-def _of_video_spans(path: Path, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
-    return video.span_fingerprints(path, spans, settings=settings)
+def _of_video_spans(film: Path | video.KeptFilm, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
+    return video.span_fingerprints(film, spans, settings=settings)
 
 
 def _of_audio(recordings: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
@@ -126,6 +129,13 @@ def _picture(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
 
 def _film(row: Row, store: Blobs) -> AbstractContextManager[Path]:
     return store.local(row["parent_digest"])
+
+
+def _kept_film(row: Row, store: Blobs, settings: DedupSettings) -> AbstractContextManager[video.KeptFilm] | None:
+    """None where no frames were kept, or those of another grid."""
+    if row["frames_digest"] is None or settings.video_step_s != STEP_S:
+        return None
+    return nullcontext(video.KeptFilm(store.read(row["frames_digest"])))
 
 
 def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
@@ -174,6 +184,8 @@ TIERS: tuple[Tier, ...] = (
         modality="video",
         method=video_matcher.METHOD,
         methods=video_matcher.METHODS,
+        columns=("frames_digest",),
+        kept=_kept_film,
         pair_methods=(video_matcher.METHOD, video_matcher.MIRRORED),
         opened=_film,
         fingerprint=_of_videos,

@@ -9,25 +9,29 @@ Keyframes would not do: their positions move when a clip is encoded again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual, video_hashes
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, close_within, length_of
-from mmlake.dedup.video_detail import THUMBNAIL_PX, Moments
+from mmlake.dedup.video_detail import Moments
 from mmlake.dedup.video_matcher import DETAIL_METHOD, KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 from mmlake.errors import UnreadableItem
+from mmlake.film_frames import GridFrame, kept_frames, moment_of, plane_of
 from mmlake.spans import Span
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
+F = TypeVar("F")
 # What makes one copy truer than another, in this order (mmlake/quality/video_fidelity.py). Copies lose tones, frame,
 # time and detail each in its own way, so the original is what is usual in all of them and closest to the others: that
 # decides before measures of a film alone, which noise, sharpening and richer tones mislead. Two copies have no others.
@@ -55,24 +59,38 @@ _MAX_FRAMES = 40_000  # of a unit's grid: 83 minutes at an eighth of a second; w
 _CLOCK_S = 1e-4  # a border of a span is the time of a frame, rounded to microseconds
 _NUM_BEHIND = 8  # frames in a row behind a span's end that end it: one wild time stamp must not
 _SEEK_FROM_S, _SEEK_MARGIN_S = 60.0, 5.0  # what lies earlier costs less to decode than an index that is wrong
-_FULL_RANGE, _BLACK_LEVEL, _BROADCAST_LEVELS = 2, 16, 219  # AVCOL_RANGE_JPEG; levels of luma in the other range
-# 8-bit formats whose first plane is luma
-_LUMA_FIRST = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "nv12", "gray"})
-_SMALL_PX, _MIDDLE_SIDE = (
-    1 << 17,
-    256,
-)  # larger frames are shrunk in two steps: by area alone costs as much as to decode
 
 
-def fingerprint(path: Path, *, settings: DedupSettings) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, slots=True)
+class KeptFilm:
+    """The frames of a film on its own time grid, as they were kept when it was decoded (`mmlake.film_frames`)."""
+
+    frames: bytes
+
+
+def fingerprint(film: Path | KeptFilm, *, settings: DedupSettings) -> dict[str, np.ndarray]:
     """Method -> hashes; "times_s" holds the sampling times. Raises UnreadableItem where no frame decodes."""
-    return _hashed(_sampled(path, step_s=settings.video_step_s), settings=settings)
+    if isinstance(film, Path):
+        return _hashed(_sampled(film, step_s=settings.video_step_s), settings=settings)
+    grid = _Grid(settings.video_step_s)
+    for one in kept_frames(film.frames):
+        grid.add_kept(one)
+    return _hashed(grid, settings=settings)
 
 
-def span_fingerprints(path: Path, spans: Sequence[Span], *, settings: DedupSettings) -> Iterable[dict[str, np.ndarray]]:
+def span_fingerprints(
+    film: Path | KeptFilm, spans: Sequence[Span], *, settings: DedupSettings
+) -> Iterable[dict[str, np.ndarray]]:
     """The fingerprint of each span of the film, in order, as that of a film of its own; it is decoded once, from the
-    first span to the last. Raises UnreadableItem at the turn of a span of which no frame decodes, and goes on."""
-    return map(partial(_hashed, settings=settings), _span_grids(path, spans, step_s=settings.video_step_s))
+    first span to the last. Raises UnreadableItem at the turn of a span of which no frame decodes, and goes on.
+
+    Of frames that were kept, the grid is that of the film, of which the first in a span is up to a step behind its
+    border."""
+    if isinstance(film, Path):
+        return map(partial(_hashed, settings=settings), _span_grids(film, spans, step_s=settings.video_step_s))
+    times = ((one.time_s, one) for one in kept_frames(film.frames))
+    grids = _shared_out(times, spans, _Grid.add_kept, step_s=settings.video_step_s)
+    return map(partial(_hashed, settings=settings), grids)
 
 
 def _hashed(grid: _Grid, *, settings: DedupSettings) -> dict[str, np.ndarray]:
@@ -120,13 +138,20 @@ def span_planes(path: Path, spans: Sequence[Span], *, step_s: float) -> Iterator
 
 
 def _span_grids(path: Path, spans: Sequence[Span], *, step_s: float) -> Iterator[_Grid]:
+    return _shared_out(_frames_from(path, spans[0][0]), spans, _Grid.add, step_s=step_s)
+
+
+def _shared_out(
+    frames: Iterable[tuple[float, F]], spans: Sequence[Span], add: Callable[[_Grid, F], None], *, step_s: float
+) -> Iterator[_Grid]:
+    """The grid of each span, of frames with their times."""
     starts, at, num_behind = [start - _CLOCK_S for start, _ in spans], 0, 0
     grids: dict[int, _Grid] = {}
-    for time_s, frame in _frames_from(path, spans[0][0]):
+    for time_s, frame in frames:
         place = bisect_right(starts, time_s) - 1
         is_inside = place >= 0 and time_s < spans[place][1] - _CLOCK_S
         if is_inside and place >= at:
-            grids.setdefault(place, _Grid(step_s)).add(frame)
+            add(grids.setdefault(place, _Grid(step_s)), frame)
         num_behind = num_behind + 1 if time_s >= spans[at][1] - _CLOCK_S else 0
         if num_behind < _NUM_BEHIND:
             continue
@@ -170,7 +195,7 @@ class _Grid:
     """The planes and moments of the frames that a time grid asks for; it begins with the first frame that comes."""
 
     def __init__(self, step_s: float) -> None:
-        self._step_s, self._start_s = step_s, 0.0
+        self._step_s, self._start_s, self._first = step_s, 0.0, 0
         self._num, self._planes = 0, bytearray()
         self.moments = Moments()
 
@@ -180,49 +205,35 @@ class _Grid:
         if not self._num:
             self._start_s = frame.time
         due = int((frame.time - self._start_s) / self._step_s + 1e-6) + 1 - self._num
-        # no more than fit: one broken time stamp may claim years
+        if due > 0:
+            plane = plane_of(frame)
+            end = self._put(due, plane)
+            if self.moments.wants(self._num, end):
+                self.moments.add(self._num, end, moment_of(frame, plane))
+            self._num = end
+
+    def add_kept(self, kept: GridFrame) -> None:
+        """Take the next frame of those that were kept; its grid is the film's."""
+        if not self._num:
+            self._first = self.moments.first = kept.position
+        due = kept.position - self._first + 1 - self._num
+        if due > 0:
+            end = self._put(due, kept.plane)
+            at, behind = self._first + self._num, self._first + end
+            if kept.moment is not None and self.moments.wants(at, behind):
+                self.moments.add(at, behind, kept.moment)
+            self._num = end
+
+    def _put(self, due: int, plane: NDArray[np.uint8]) -> int:
+        """Let the last plane last until this one; the number of positions then. No more than fit: one broken time
+        stamp may claim years."""
         due = min(due, _MAX_FRAMES - self._num)
         if due > 0:
             last = self._planes[-(video_hashes.SIDE**2) :] if self._num else b""
-            plane = _plane(frame)
             self._planes += last * (due - 1)
             self._planes += plane.tobytes()
-            if self.moments.wants(self._num, self._num + due):
-                self.moments.add(self._num, self._num + due, *_seen(frame, plane))
-            self._num += due
+        return self._num + due
 
     def planes(self) -> np.ndarray:
         """uint8 of shape (num_frames, 64, 64)."""
         return np.frombuffer(self._planes, np.uint8).reshape(-1, video_hashes.SIDE, video_hashes.SIDE)
-
-
-def _plane(frame: VideoFrame) -> np.ndarray:
-    """The luma of a frame, 64x64."""
-    import cv2
-
-    side = (video_hashes.SIDE, video_hashes.SIDE)
-    if frame.format.name not in _LUMA_FIRST:
-        return frame.reformat(*side, "gray", interpolation="AREA").to_ndarray()
-    luma = _luma(frame)
-    if luma.size > _SMALL_PX:
-        luma = cv2.resize(luma, (_MIDDLE_SIDE, _MIDDLE_SIDE), interpolation=cv2.INTER_LINEAR)
-    small: np.ndarray = cv2.resize(luma, side, interpolation=cv2.INTER_AREA)
-    return small
-
-
-def _luma(frame: VideoFrame) -> np.ndarray:
-    """All of it."""
-    if frame.format.name not in _LUMA_FIRST:
-        return frame.reformat(format="gray").to_ndarray()
-    plane = frame.planes[0]
-    luma: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
-    return luma[: plane.height, : plane.width]
-
-
-def _seen(frame: VideoFrame, plane_64: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(luma, thumbnail) of a moment; the same tones whether the file keeps all levels or those of broadcasts."""
-    small = plane_64.reshape(THUMBNAIL_PX, video_hashes.SIDE // THUMBNAIL_PX, THUMBNAIL_PX, -1).mean(axis=(1, 3))
-    is_full = frame.format.name.startswith("yuvj") or frame.color_range == _FULL_RANGE or frame.format.name == "gray"
-    if is_full and frame.format.name in _LUMA_FIRST:
-        small = _BLACK_LEVEL + small * _BROADCAST_LEVELS / 255
-    return _luma(frame), np.rint(small).astype(np.uint8)

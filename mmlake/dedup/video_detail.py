@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import perceptual
-from mmlake.dedup.image import PIECE_PX, pieces
 from mmlake.dedup.video_alignment import Part
+from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
+from mmlake.picture_pieces import PIECE_PX
 
-THUMBNAIL_PX = 32
-_NUM_PIECES = 2  # of the four that a picture has: the first and the last
-_STRIDE, _MOST_MOMENTS = 8, 4  # frames of the grid between two moments, doubled until there are no more than so many
+# frames of the grid between two moments, doubled until there are no more than so many
+_STRIDE, _MOST_MOMENTS = MOMENT_EVERY, 4
+_OFFSET_BITS = 32
 _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in common
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
-_THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, _NUM_PIECES * PIECE_PX**2 // 8
+_THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, NUM_PIECES * PIECE_PX**2 // 8
 MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
 
 
@@ -31,26 +32,27 @@ class Moments:
     """The moments of one film, while its frames come."""
 
     stride: int = _STRIDE
+    first: int = 0  # position that the film begins with, on the grid that moments are counted on
     kept: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
 
     def wants(self, first: int, end: int) -> bool:
         """Whether one of these positions of the grid is a moment."""
         return -(-first // self.stride) * self.stride < end
 
-    def add(self, first: int, end: int, luma_HW: NDArray[np.uint8], thumbnail: NDArray[np.uint8]) -> None:
-        """Take the frame that is shown from one position of the grid to another."""
-        two = pieces(luma_HW).reshape(-1, PIECE_PX, PIECE_PX)[[0, -1]]
-        words = np.concatenate((perceptual.pack_bytes(thumbnail), perceptual.pack_bytes(two)))
+    def add(self, first: int, end: int, moment: NDArray[np.uint8]) -> None:
+        """Take thumbnail and pieces of the frame that is shown from one position of the grid to another."""
+        words = perceptual.pack_bytes(moment)
         self.kept |= dict.fromkeys(range(-(-first // self.stride) * self.stride, end, self.stride), words)
         while len(self.kept) > _MOST_MOMENTS:
             self.stride *= 2
             self.kept = {at: words for at, words in self.kept.items() if at % self.stride == 0}
 
     def packed(self) -> NDArray[np.uint64]:
-        """The print: the stride, then the words of each moment in turn."""
+        """The print: the stride and, above it, the position of the first moment; then the words of each in turn."""
         if not self.kept:
             return np.empty(0, np.uint64)
-        return np.concatenate(([np.uint64(self.stride)], *self.kept.values()))
+        offset = min(self.kept) - self.first
+        return np.concatenate(([np.uint64(self.stride | offset << _OFFSET_BITS)], *self.kept.values()))
 
 
 class Detail(NamedTuple):
@@ -65,16 +67,17 @@ def detail_of(words: NDArray[np.uint64]) -> Detail:
     """What the print holds."""
     import cv2
 
-    stride, num = (int(words[0]), len(words) // MOMENT_WORDS) if len(words) else (_STRIDE, 0)
+    head, num = (int(words[0]), len(words) // MOMENT_WORDS) if len(words) else (_STRIDE, 0)
+    stride, offset = head & (1 << _OFFSET_BITS) - 1, head >> _OFFSET_BITS
     rows = words[1:].reshape(num, MOMENT_WORDS) if num else np.empty((0, MOMENT_WORDS), np.uint64)
     tones = perceptual.unpack_bytes(rows[:, :_THUMBNAIL_WORDS]).reshape(num, THUMBNAIL_PX**2).astype(np.float32)
     planes = perceptual.unpack_bytes(rows[:, _THUMBNAIL_WORDS:]).reshape(-1, PIECE_PX, PIECE_PX).astype(np.float32)
-    fine = np.empty((num, 2, _NUM_PIECES * PIECE_PX**2), np.float32)
+    fine = np.empty((num, 2, NUM_PIECES * PIECE_PX**2), np.float32)
     for at in range(num):
-        both = planes[at * _NUM_PIECES : (at + 1) * _NUM_PIECES]
+        both = planes[at * NUM_PIECES : (at + 1) * NUM_PIECES]
         less, least = (np.stack([cv2.blur(piece, (side, side)) for piece in both]) for side in (3, 7))
         fine[at] = (both - less).ravel(), (less - least).ravel()
-    return Detail({stride * row: row for row in range(num)}, tones, fine)
+    return Detail({offset + stride * row: row for row in range(num)}, tones, fine)
 
 
 def shared_detail(a: Detail, b: Detail, part: Part) -> float:

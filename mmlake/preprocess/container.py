@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
@@ -249,14 +249,16 @@ class Decoding:
         *,
         origin_s: float = 0.0,
         counted: Stream | None = None,
+        seen: Callable[[Packet[Any]], None] | None = None,
     ) -> None:
-        """counted: one of the streams, whose packets are counted and not decoded."""
+        """counted: one of the streams, whose packets are counted and not decoded. seen: takes every packet before it is
+        decoded."""
         self._container, self._streams, self._origin_s = container, streams, origin_s
-        self._counted, self.num_counted = counted, 0
+        self._counted, self.num_counted, self._seen = counted, 0, seen
         self.num_packets = 0
         self.num_errors = 0
         self.damages = Damages()
-        self._last: Packet[Stream] | None = None  # that has a time
+        self._last: Packet[Any] | None = None  # that has a time
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -279,6 +281,8 @@ class Decoding:
             self.num_packets += packet.size > 0  # the empty packets at the end only flush
             if packet.pts is not None:
                 self._last = packet
+            if self._seen is not None:
+                self._seen(packet)
             if packet.stream is self._counted:
                 self.num_counted += packet.size > 0 and not packet.is_discard
                 continue
@@ -317,8 +321,15 @@ class FrameClock:
 
     def time_of(self, pts: int | None, time_base: Fraction | None) -> float:
         """When the next frame is shown; without a time stamp, one frame distance after the latest so far."""
-        if pts is not None and time_base is not None:
-            time_s = float(pts * time_base) - self.origin_s
+        return self._next(None if pts is None or time_base is None else float(pts * time_base))
+
+    def time_of_frame(self, frame: VideoFrame) -> float:
+        """The same for a decoded frame."""
+        return self._next(frame.time)  # without making a fraction of its time base
+
+    def _next(self, stamp_s: float | None) -> float:
+        if stamp_s is not None:
+            time_s = stamp_s - self.origin_s
         else:
             time_s = self._last_s + self.spacing_s if self._num_frames else 0.0
         self._last_s = max(self._last_s, time_s)

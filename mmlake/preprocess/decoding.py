@@ -38,6 +38,7 @@ class Decoded:
     columns: dict[str, object]
     keyframes: tuple[Keyframe, ...] = ()
     flac: bytes | None = None  # mono 16 kHz
+    frames: bytes | None = None  # of a film, small and on a time grid (`mmlake.film_frames`)
     needs_transcript: bool = False  # the source gave no words; speech is recognized where there is sound
 
 
@@ -76,7 +77,9 @@ def _video(item: Encoded, *, settings: PreprocessSettings, decode: DecodeSetting
     film = video_track(item.path, settings=settings, decode=decode)
     transcript = _transcript(item.sample_text, settings=settings)
     columns = film.columns | _speech(film.flac, settings=settings) | transcript
-    return Decoded(columns, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript)
+    return Decoded(
+        columns, tuple(film.keyframes), film.flac, film.frames, needs_transcript="transcript" not in transcript
+    )
 
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)

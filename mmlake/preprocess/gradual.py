@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmlake.preprocess.camera_motion import unexplained
+from mmlake.preprocess.plane_kernels import kernels
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -176,7 +177,8 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
         return False
     if similarity(luma_SHW[0], luma_SHW[-1]) >= (_MAX_SIMILARITY if is_straight else _MAX_MOVED_SIMILARITY):
         return False
-    if not is_straight and not _fitted(luma_SHW[[0, len(luma_SHW) // 2, -1]]).is_mixed:
+    middle = len(luma_SHW) // 2
+    if not is_straight and not _fitted(luma_SHW, only=slice(middle, middle + 1)).is_mixed:
         return False  # most candidates end here: the middle alone costs a fraction of the stretch
     fit = _fitted(luma_SHW)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
@@ -221,46 +223,59 @@ class _Fit:
         return bool(self.is_mixed and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
 
 
-def _fitted(luma_SHW: np.ndarray) -> _Fit:
-    """How far each frame is a blend of the first and the last."""
-    import cv2
-
+def _fitted(luma_SHW: np.ndarray, *, only: slice = slice(None)) -> _Fit:
+    """How far each frame is a blend of the first and the last. only: the frames that are judged."""
     rows, columns = SHIFT_HW
-    weights, rests, spreads, unlike = [], [], [], 0.0
-    for frame_HW in luma_SHW:
-        inner = np.ascontiguousarray(frame_HW[rows:-rows, columns:-columns])
-        target = inner.ravel() - inner.mean()
-        energy = max(float(target @ target), 1e-3)
-        ends = []
-        for end_HW in (luma_SHW[0], luma_SHW[-1]):
-            match = cv2.matchTemplate(end_HW, inner, cv2.TM_CCOEFF_NORMED)
-            _, _, _, (left, top) = cv2.minMaxLoc(match)
-            end = end_HW[top : top + inner.shape[0], left : left + inner.shape[1]].ravel()
-            ends.append(end - end.mean())
-        both = np.stack(ends, axis=1)
-        weights.append(np.linalg.solve(both.T @ both + 1e-3 * np.eye(2), both.T @ target))
-        rest = target - both @ weights[-1]
-        rests.append(float(rest @ rest) / energy)
-        spreads.append(_spread(target, ends[0], ends[1], inner.shape))
-        alone = max(float(end @ target) ** 2 / max(float(end @ end), 1e-3) for end in ends)
-        unlike = max(unlike, 1 - alone / energy)
-    return _Fit(np.array(weights), max(rests), max(spreads), unlike)
+    targets_SHW = luma_SHW[only, rows:-rows, columns:-columns]
+    targets = targets_SHW.reshape(len(targets_SHW), -1).astype(np.float64)
+    targets -= targets.mean(axis=1, keepdims=True)
+    first, last = (_shifted(luma_SHW[at], targets, targets_SHW.shape[1:]) for at in (0, -1))
+    energy_S = np.maximum((targets**2).sum(axis=1), 1e-3)
+    of_first, of_last, of_both = (first**2).sum(axis=1), (last**2).sum(axis=1), (first * last).sum(axis=1)
+    on_first, on_last = (first * targets).sum(axis=1), (last * targets).sum(axis=1)
+    # least squares of two pictures, with a little weight against what is the same in both
+    determinant = (of_first + 1e-3) * (of_last + 1e-3) - of_both**2
+    weights_S2 = (
+        np.stack(
+            [(of_last + 1e-3) * on_first - of_both * on_last, (of_first + 1e-3) * on_last - of_both * on_first], axis=1
+        )
+        / np.maximum(determinant, 1e-9)[:, None]
+    )
+    rest = targets - weights_S2[:, :1] * first - weights_S2[:, 1:] * last
+    alone = np.maximum(on_first**2 / np.maximum(of_first, 1e-3), on_last**2 / np.maximum(of_last, 1e-3))
+    return _Fit(
+        weights_S2,
+        float(((rest**2).sum(axis=1) / energy_S).max()),
+        float(_spread(targets, first, last, targets_SHW.shape[1:]).max()),
+        max(0.0, float((1 - alone / energy_S).max())),
+    )
 
 
-def _spread(target: np.ndarray, first: np.ndarray, last: np.ndarray, shape: tuple[int, int]) -> float:
-    """How far the parts of one frame differ in how much of the way from the first to the last picture they have gone,
+def _shifted(end_HW: np.ndarray, targets_SK: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
+    """For each target the part of that size of one end that it is most like, without its mean."""
+    chosen_SK = np.empty_like(targets_SK)
+    kernels().fit(np.ascontiguousarray(end_HW, np.float32), targets_SK, *size_HW, chosen_SK)
+    return chosen_SK
+
+
+def _spread(targets: np.ndarray, first: np.ndarray, last: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
+    """How far the parts of each frame differ in how much of the way from the first to the last picture they have gone,
     0..1."""
-    rows, columns = shape[0] // _PARTS * _PARTS, shape[1] // _PARTS * _PARTS
+    rows, columns = size_HW[0] // _PARTS * _PARTS, size_HW[1] // _PARTS * _PARTS
 
-    def parts(values: np.ndarray) -> np.ndarray:
-        cut = values.reshape(shape)[:rows, :columns].reshape(_PARTS, rows // _PARTS, _PARTS, columns // _PARTS)
-        return cut.transpose(0, 2, 1, 3).reshape(_PARTS * _PARTS, -1)
+    def parts(values_SK: np.ndarray) -> np.ndarray:
+        cut = values_SK.reshape(-1, *size_HW)[:, :rows, :columns]
+        cut = cut.reshape(-1, _PARTS, rows // _PARTS, _PARTS, columns // _PARTS)
+        return cut.transpose(0, 1, 3, 2, 4).reshape(len(values_SK), _PARTS * _PARTS, -1)
 
-    way_PK, gone_PK = parts(last - first), parts(target - first)
-    energy_P = (way_PK**2).sum(axis=1)
-    share_P = (gone_PK * way_PK).sum(axis=1) / np.maximum(energy_P, 1e-6)
-    weight_P = np.sqrt(energy_P) / max(float(np.sqrt(energy_P).sum()), 1e-6)
-    return float(np.sqrt(weight_P @ (share_P - weight_P @ share_P) ** 2))
+    way_SPK, gone_SPK = parts(last - first), parts(targets - first)
+    energy_SP = (way_SPK**2).sum(axis=2)
+    share_SP = (gone_SPK * way_SPK).sum(axis=2) / np.maximum(energy_SP, 1e-6)
+    weight_SP = np.sqrt(energy_SP)
+    weight_SP /= np.maximum(weight_SP.sum(axis=1, keepdims=True), 1e-6)
+    mean_S1 = (weight_SP * share_SP).sum(axis=1, keepdims=True)
+    spread: np.ndarray = np.sqrt((weight_SP * (share_SP - mean_S1) ** 2).sum(axis=1))
+    return spread
 
 
 def _is_gradual(share_S: np.ndarray) -> bool:

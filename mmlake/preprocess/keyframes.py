@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ _FIRST_SPACING_S = 0.5
 _STILL = 1.0  # grey levels; noise of a sensor leaves less
 _MOVED_SPACING_S = 0.1  # of candidates that are kept for how far they have moved
 _MAX_CANDIDATES_PER_KEYFRAME = 8
+_MAX_HELD_BYTES = 64 << 20  # of decoded frames: 200 of 480x360, 20 of 1080p
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +28,40 @@ class Keyframe:
     jpeg: bytes
 
 
-@dataclass(frozen=True, slots=True)
 class _Candidate:
-    time_s: float
-    vector: np.ndarray
-    jpeg: bytes
-    is_spike: bool  # the picture jumped: perhaps the first frame of a shot
+    """A frame that may become a keyframe; it is encoded where its JPEG is first asked for."""
+
+    def __init__(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes], is_spike: bool) -> None:
+        self.time_s, self.vector, self._encode = time_s, vector, encode
+        self.is_spike = is_spike  # the picture jumped: perhaps the first frame of a shot
+        self._jpeg: bytes | None = None
+
+    @property
+    def jpeg(self) -> bytes:
+        """Its JPEG; from then on the frame itself is not held any more."""
+        if self._jpeg is None:
+            self._jpeg = self._encode()
+            del self._encode
+        return self._jpeg
 
 
 class Candidates:
-    """Frames that may become keyframes, encoded as they pass because shots are known only later; their number is
-    bounded."""
+    """Frames that may become keyframes, held because shots are known only later: their number is bounded, and beyond
+    some MiB the oldest are held as JPEG."""
 
     def __init__(self, settings: PreprocessSettings) -> None:
         self._settings = settings
         self._spacing_s = _FIRST_SPACING_S
         self._first_s: float | None = None
         self._kept: list[_Candidate] = []
+        self._frames: deque[tuple[int, _Candidate]] = deque()  # those that are held as they are, with their bytes
+        self._held_bytes = 0
         self._before: np.ndarray | None = None
         self._features: Features | None = keyframe_features(settings)
 
-    def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes]) -> None:
-        """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept."""
+    def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes], *, num_bytes: int = 0) -> None:
+        """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept.
+        num_bytes: what `encode` holds until it is called."""
         if self._first_s is None:
             self._first_s = time_s
         jump = np.inf if self._before is None else _distance(vector, self._before)
@@ -75,8 +89,24 @@ class Candidates:
                 and self._may_spike(time_s)
             )
         ):
-            self._kept.append(_Candidate(time_s, vector, encode(), is_spike))
+            self._kept.append(_Candidate(time_s, vector, encode, is_spike))
+            self._hold(self._kept[-1], num_bytes)
             self._thin()
+
+    def _hold(self, candidate: _Candidate, num_bytes: int) -> None:
+        """Hold one more frame, and encode the oldest where they are too many: most are never chosen."""
+        self._frames.append((num_bytes, candidate))
+        self._held_bytes += num_bytes
+        while self._held_bytes > _MAX_HELD_BYTES:
+            freed, oldest = self._frames.popleft()
+            self._held_bytes -= freed
+            _ = oldest.jpeg
+
+    def join(self, others: Candidates) -> None:
+        """Take the candidates of others, of the same film, as well."""
+        known = {candidate.time_s for candidate in self._kept}
+        self._kept += [candidate for candidate in others._kept if candidate.time_s not in known]
+        self._kept.sort(key=lambda candidate: candidate.time_s)
 
     def choose(self, shots: list[tuple[float, float, float]]) -> list[Keyframe]:
         """The keyframes of the shots, given as (start, settled, end), in order of time: at most `max_keyframes`, or
@@ -158,6 +188,9 @@ class Candidates:
         if len(self._kept) - len(thinned) < bound // 8:
             thinned = self._halved(also_spikes=True)
         self._kept = thinned
+        stays = {candidate.time_s for candidate in thinned}
+        self._frames = deque(one for one in self._frames if one[1].time_s in stays)
+        self._held_bytes = sum(num_bytes for num_bytes, _ in self._frames)
 
     def _halved(self, *, also_spikes: bool) -> list[_Candidate]:
         """The candidates without every second one, but for those whose absence leaves a hole of `keyframe_every_s`."""
@@ -183,4 +216,6 @@ def _evenly(ranked: list[tuple[int, float, int, _Candidate]], count: int) -> lis
 
 def _distance(left: np.ndarray, right: np.ndarray) -> float:
     """Mean absolute difference in grey levels."""
-    return float(np.abs(left.astype(np.int16) - right.astype(np.int16)).mean())
+    import cv2
+
+    return cv2.norm(left, right, cv2.NORM_L1) / len(left)

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.preprocess.plane_kernels import shrink
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from av import VideoFrame
+    from av.video.plane import VideoPlane
 
 # H height, W width of a plane; Y luma, U and V chroma
 SHOT_LUMA_HW = (27, 48)  # what boundaries are found on: a shake of a few pixels and sensor noise average out
 SHOT_CHROMA_HW = (9, 16)
+_NUM_CHROMA = SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]
 NUM_LUMA = SHOT_LUMA_HW[0] * SHOT_LUMA_HW[1]  # leading entries of a shot vector
 _PLANAR = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p"})
+_LUMA_LINES, _CHROMA_LINES = 6, 12  # of a large plane, in a cell of the small one: more are not read
 _MAX_ASPECT = 4.0  # of a pixel; that of anamorphic film is 2, and beyond it a header is broken
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
@@ -29,34 +34,39 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
     """
     import cv2
 
-    if frame.format.name not in _PLANAR:
-        frame = frame.reformat(format="yuv420p")
-    planes = [_plane(frame, index) for index in range(3)]
-    height, width = planes[0].shape
+    if (name := frame.format.name) not in _PLANAR:
+        frame = frame.reformat(format=(name := "yuv420p"))
+    y, u, v = frame.planes
+    height, width = y.height, y.width
     scale = min(1.0, side_px / max(height, width))
-    luma = _shrunk(planes[0], (max(1, round(height * scale)), max(1, round(width * scale))))
-    if frame.color_range != _FULL_RANGE and not frame.format.name.startswith("yuvj"):
+    luma = _shrunk(y, (max(1, round(height * scale)), max(1, round(width * scale))), slack=1, lines=_LUMA_LINES)
+    if frame.color_range != _FULL_RANGE and not name.startswith("yuvj"):
         luma = cv2.LUT(luma, _from_broadcast())
-    vector = np.empty(NUM_LUMA + 2 * SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1], np.uint8)
-    vector[:NUM_LUMA] = _shrunk(luma, SHOT_LUMA_HW).ravel()
-    for plane, part in zip(planes[1:], vector[NUM_LUMA:].reshape(2, -1), strict=True):
-        part[:] = _shrunk(plane, SHOT_CHROMA_HW).ravel()
+    vector = np.empty(NUM_LUMA + 2 * _NUM_CHROMA, np.uint8)
+    shrink(luma, luma.shape[1], vector[:NUM_LUMA].reshape(SHOT_LUMA_HW))
+    for at, plane in enumerate((u, v)):
+        part = vector[NUM_LUMA + at * _NUM_CHROMA :][:_NUM_CHROMA]
+        part[:] = _shrunk(plane, SHOT_CHROMA_HW, slack=4, lines=_CHROMA_LINES).ravel()
     return luma, vector
 
 
-def _shrunk(plane_HW: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
-    """The plane at that size: halved by area as long as it is twice as large, then brought there. One step by area
-    takes four times as long for a size that does not divide, and up to fifteen times for one that does."""
+def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int, lines: int) -> np.ndarray:
+    """The plane at that size: from so many lines for each of its own, or all that there are, halved by area as long as
+    it stays `slack` times as large, then brought there by area too: what lies between the points that a linear step
+    takes would leave noise in a still picture."""
     import cv2
 
-    height, width = size_HW
-    while plane_HW.shape[0] >= 2 * height and plane_HW.shape[1] >= 2 * width:
-        half_H, half_W = plane_HW.shape[0] // 2, plane_HW.shape[1] // 2
-        plane_HW = cv2.resize(plane_HW[: 2 * half_H, : 2 * half_W], (half_W, half_H), interpolation=cv2.INTER_AREA)
-    if plane_HW.shape == size_HW:
-        return plane_HW
-    # by area too: what lies between the points that a linear step takes would leave noise in a still picture
-    return cv2.resize(plane_HW, (width, height), interpolation=cv2.INTER_AREA)
+    (height, width), small_HW, num = size_HW, lines_of(plane), plane.width
+    # of a plane that is much larger not all lines are read: what a cell averages is enough
+    small_HW = small_HW[:: max(1, plane.height // (lines * height))]
+    while small_HW.shape[0] >= 2 * slack * height and num >= 2 * slack * width:
+        half_H, num = small_HW.shape[0] // 2, num // 2
+        small_HW = cv2.resize(small_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
+    if (len(small_HW), num) == size_HW:
+        return small_HW[:, :num]
+    out = np.empty(size_HW, np.uint8)
+    shrink(np.ascontiguousarray(small_HW), num, out)
+    return out
 
 
 @functools.cache
@@ -66,10 +76,10 @@ def _from_broadcast() -> np.ndarray:
     return table
 
 
-def _plane(frame: VideoFrame, index: int) -> np.ndarray:
-    """A view of one plane; valid while the frame lives."""
-    plane = frame.planes[index]
-    return np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
+def lines_of(plane: VideoPlane) -> np.ndarray:
+    """A view of one plane with the bytes behind each of its lines; valid while the frame lives."""
+    lines: np.ndarray = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    return lines[: plane.height]
 
 
 def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *, time_s: float) -> dict[str, float]:
@@ -81,13 +91,13 @@ def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *
     import cv2
 
     mean, deviation = cv2.meanStdDev(luma_HW)
-    change = 0.0 if before is None else float(np.abs(vector[:NUM_LUMA].astype(np.int16) - before[:NUM_LUMA]).mean())
-    sharpness = float(cv2.Laplacian(luma_HW, cv2.CV_32F).var())
+    change = 0.0 if before is None else cv2.norm(vector[:NUM_LUMA], before[:NUM_LUMA], cv2.NORM_L1) / NUM_LUMA
+    _, edges = cv2.meanStdDev(cv2.Laplacian(luma_HW, cv2.CV_16S))
     return {
         "time_s": time_s,
         "luma": float(mean[0, 0]),
         "luma_std": float(deviation[0, 0]),
-        "sharpness": sharpness,
+        "sharpness": float(edges[0, 0]) ** 2,
         "change": change,
     }
 

@@ -9,6 +9,7 @@ from mmlake.errors import SettingsError
 from mmlake.speech import SILERO, VOICE_DETECTORS
 
 _MAX_UNIT_S = 86_400.0  # a day
+ALL, KEYFRAMES = "all", "keyframes"  # `PreprocessSettings.decode`
 SOUND_RATE_HZ = 16_000  # of every extracted sound track: what recognizers, aligners and fingerprints expect
 
 
@@ -44,6 +45,9 @@ class PreprocessSettings:
     analysis_side_px: int = 160
     # longer side of the luma plane that signals are measured on: sensor noise averages out, print of a third of the
     # height remains
+    decode: str = ALL
+    # frames of a film: "all", or "keyframes", and only the groups between keyframes that differ; several times faster,
+    # and what only all frames show is null (docs/preprocess.md)
     shot_detector: str = "twin"
     # row of SHOT_DETECTORS (mmlake/preprocess/shot_detectors.py): twin, scenedetect-adaptive, scenedetect-content,
     # transnetv2; all but the first need the extra `shots`
@@ -110,6 +114,10 @@ class PreprocessSettings:
             raise SettingsError(
                 f"preprocess.voice_detector={self.voice_detector!r} is not one of {sorted(VOICE_DETECTORS)}; choose "
                 "one of them"
+            )
+        if self.decode not in (ALL, KEYFRAMES):
+            raise SettingsError(
+                f"preprocess.decode={self.decode!r} is neither {ALL!r} nor {KEYFRAMES!r}; choose one of them"
             )
         for name in (
             "max_pixels",

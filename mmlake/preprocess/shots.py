@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.preprocess import gradual
+from mmlake.preprocess.plane_kernels import kernels
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -48,7 +49,6 @@ class ShotFinder:
         self._times: list[float] = []
         self._vectors: list[np.ndarray] = []
         self._changes: list[float] = []
-        self._contrasts: list[float] = []
         self._pictures: list[tuple[float, np.ndarray]] = []
         self._decided_s = -np.inf
         self._found: list[Boundary] = []
@@ -58,8 +58,6 @@ class ShotFinder:
         which see the whole picture."""
         if self._times and time_s <= self._times[-1]:
             return  # a broken clock: the frame says nothing about when
-        self._changes.append(_change(self._vectors[-1], vector) if self._vectors else 0.0)
-        self._contrasts.append(contrast(vector))
         self._times.append(time_s)
         self._vectors.append(vector)
         if not self._pictures or time_s - self._pictures[-1][0] >= _PICTURE_SPACING_S:
@@ -70,7 +68,7 @@ class ShotFinder:
         ):
             self._decide(self._times[-1] - _MARGIN_S)
             keep = int(np.searchsorted(self._times, self._decided_s - _MARGIN_S))
-            del self._times[:keep], self._vectors[:keep], self._changes[:keep], self._contrasts[:keep]
+            del self._times[:keep], self._vectors[:keep], self._changes[:keep]
             self._pictures = [one for one in self._pictures if one[0] >= self._times[0]]
 
     def finish(self) -> list[Boundary]:
@@ -80,9 +78,12 @@ class ShotFinder:
 
     def _decide(self, until_s: float) -> None:
         if len(self._times) >= 2:
-            frames = _Frames(
-                np.array(self._times), np.stack(self._vectors), np.array(self._changes), np.array(self._contrasts)
-            )
+            vectors_TN = np.stack(self._vectors)
+            num_known = len(self._changes)
+            change_T, contrast_T = np.empty(len(vectors_TN)), np.empty(len(vectors_TN))
+            kernels().changes(vectors_TN, change_T, contrast_T)
+            self._changes += change_T[num_known:].tolist()  # the first of these is held with none before it
+            frames = _Frames(np.array(self._times), vectors_TN, np.array(self._changes), contrast_T)
             found = _boundaries(frames, self._pictures, self._settings)
             self._found += [boundary for boundary in found if self._decided_s <= boundary.time_s < until_s]
         self._decided_s = until_s
@@ -108,20 +109,11 @@ class _Frames:
         return mean
 
 
-def _change(before: np.ndarray, vector: np.ndarray) -> float:
-    """Mean absolute change of luma and of chroma between two shot vectors, in grey levels."""
-    import cv2
-
-    luma = cv2.norm(before[:NUM_LUMA], vector[:NUM_LUMA], cv2.NORM_L1) / NUM_LUMA
-    return float(luma + cv2.norm(before[NUM_LUMA:], vector[NUM_LUMA:], cv2.NORM_L1) / (len(vector) - NUM_LUMA))
-
-
 def contrast(vector: np.ndarray) -> float:
     """Standard deviations of luma and of both chroma planes, added, in grey levels."""
-    import cv2
-
-    planes = (vector[:NUM_LUMA], *np.split(vector[NUM_LUMA:], 2))
-    return sum(float(cv2.meanStdDev(plane)[1][0, 0]) for plane in planes)
+    change, found = np.empty(1), np.empty(1)
+    kernels().changes(vector[None], change, found)
+    return float(found[0])
 
 
 def _boundaries(

@@ -5,7 +5,11 @@ Enters: the luma plane at full size, of which a few bands of lines are read. Lea
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
+
+from mmlake.preprocess.plane_kernels import kernels
 
 # B halves of bands of 16 lines, W columns, N blocks in a row, P phases in a block. Blocks of H.264 and MPEG have 16 px,
 # their transforms 8
@@ -64,30 +68,20 @@ def _steps(phases_BNP: np.ndarray, *, at: int) -> float:
 def _pixelation(profile_W: np.ndarray) -> float:
     """Share of all steps across the picture that stand at the edges of equal cells, counted from its left side; 0 where
     steps are everywhere. A wall of tiles does not begin with the picture, and moves through it."""
-    total = float(profile_W.sum())
     if np.median(profile_W) > _CALM_BETWEEN * profile_W.mean() or profile_W.mean() < _FEWEST_STEPS:
         return 0.0
     width = len(profile_W) + 1
-    # squares of whole pixels, and of those that were scaled with the picture afterwards
+    # blocks of a codec on a smooth picture stand at even distances too, and are low; each of the places must hold an
+    # edge: a few windows of a desktop stand at even distances by chance
+    return kernels().steps_at_cells(profile_W.astype(np.float64), _sides(width), _FEWEST_EDGES, _SQUARE_STEP)
+
+
+@functools.lru_cache(maxsize=64)
+def _sides(width_px: int) -> np.ndarray:
+    """Squares of whole pixels, and of those that were scaled with the picture afterwards."""
     sides = {float(side) for side in range(_SQUARES_PX[0], _SQUARES_PX[1] + 1)}
-    sides |= {width / num for num in range(width // _SQUARES_PX[1] + 1, width // _SQUARES_PX[0])}
-    pairs = profile_W + np.concatenate([[0.0], profile_W[:-1]])  # an edge that scaling has spread over two
-    best = 0.0
-    for side in sides:
-        edges = _edges(pairs, side)
-        # blocks of a codec on a smooth picture stand at even distances too, and are low
-        if len(edges) >= _FEWEST_EDGES and edges.mean() >= _SQUARE_STEP:
-            # each of the places must hold an edge: a few windows of a desktop stand at even distances by chance
-            share = float(edges.sum()) / total * float((edges > 0.25 * edges.mean()).mean())
-            best = max(best, share - 2 / side)
-    return best
-
-
-def _edges(pairs_W: np.ndarray, side_px: float) -> np.ndarray:
-    """The steps at the edges of cells of this width."""
-    places = np.round(np.arange(1, int(len(pairs_W) / side_px) + 1) * side_px).astype(int) - 1
-    edges: np.ndarray = pairs_W[places[places < len(pairs_W)]]
-    return edges
+    sides |= {width_px / num for num in range(width_px // _SQUARES_PX[1] + 1, width_px // _SQUARES_PX[0])}
+    return np.array(sorted(sides))
 
 
 def _noise(bands: list[np.ndarray]) -> float:

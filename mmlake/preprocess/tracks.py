@@ -178,4 +178,6 @@ def _stored(decoded: Decoded, *, store: Blobs, recognizer: SpeechRecognizer) -> 
         ]
     if decoded.flac is not None:
         columns["audio_digest"] = store.put(decoded.flac, extension="flac")
+    if decoded.frames is not None:
+        columns["frames_digest"] = store.put(decoded.frames, extension="arrow")
     return columns

@@ -24,7 +24,7 @@ from mmlake.preprocess.align import MISMATCH
 from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.frame_times import frame_times
 from mmlake.preprocess.places import Spoken, film_places, recording_places, silent_gaps, static_gaps
-from mmlake.preprocess.settings import UnitSettings
+from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
 from mmlake.preprocess.silences import Levels, levels_of, read_levels
 from mmlake.preprocess.splitting import Piece, split
 from mmlake.preprocess.tiling import TIME_AXIS, named
@@ -143,6 +143,8 @@ def _opened(
     digest, sound = track["digest"].as_py(), track["audio_digest"].as_py()
     duration_us = round(track["duration_s"].as_py() * 1e6)
     signals = track["signals"].values
+    if track["decoded"].as_py() == KEYFRAMES:
+        signals = signals.slice(0, 0)  # what stands still between two keyframes nobody has seen
     with ExitStack() as stack:
         yield LongItem(
             duration_us=duration_us,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,17 +12,14 @@ from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
 from mmlake.preprocess.container import Decoding, FrameClock, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import add_bad_pages
-from mmlake.preprocess.keyframes import Candidates, Keyframe
-from mmlake.preprocess.picture_faults import PictureFaults
-from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, pixel_aspect, signal, small_planes
-from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.shot_detectors import shot_detector
-from mmlake.preprocess.shots import Boundary
+from mmlake.preprocess.film_reader import FilmReader
+from mmlake.preprocess.gops import GopReader
+from mmlake.preprocess.keyframes import Keyframe
+from mmlake.preprocess.planes import pixel_aspect
+from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 if TYPE_CHECKING:
-    import numpy as np
-    from av import VideoFrame
     from av.audio.stream import AudioStream
     from av.video.stream import VideoStream
 
@@ -36,6 +33,7 @@ class VideoDecoded:
     columns: dict[str, object]
     keyframes: list[Keyframe]
     flac: bytes | None
+    frames: bytes | None  # small ones (`mmlake.film_frames`)
 
 
 def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
@@ -44,7 +42,7 @@ def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSetti
     if decode is None or decode.decoder == PYAV:
         return _decoded(path, settings, None)
     try:
-        return _decoded(path, settings, decode)
+        return _decoded(path, replace(settings, decode=ALL), decode)  # keyframes alone are asked of the default row
     except Refused as refused:
         film = _decoded(path, settings, None)
         film.columns.update(fallback_code=refused.code, fallback_reason=refused.reason)
@@ -62,11 +60,12 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         container_s = claimed_s(container)
         _check_header(stream, played, container_s, settings)
         clock = FrameClock(container, stream)
-        reader = _Reader(clock=clock, aspect=pixel_aspect(stream.sample_aspect_ratio), settings=settings)
+        reader = _reader(stream, clock, settings)
         if decode is not None:
             _read(reader, Film.of(path), decode)
         counted = None if decode is None else stream
-        decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, counted=counted)
+        seen = reader.see if isinstance(reader, GopReader) else None
+        decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, counted=counted, seen=seen)
         with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
             for frame in decoding:
                 if isinstance(frame, av.VideoFrame):
@@ -78,6 +77,8 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         raise Refused(
             3114, f"{decode.decoder} gave num_frames={reader.num_frames}, the film has {decoding.num_counted}"
         )
+    if isinstance(reader, GopReader) and not reader.read_groups(path):
+        return _decoded(path, replace(settings, decode=ALL), None)
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
     num_errors = decoding.num_errors + writer.num_dropped
@@ -106,7 +107,9 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
             "sample_rate_hz": writer.sample_rate_hz,
             "num_channels": writer.num_channels,
         }
-    return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
+    return VideoDecoded(
+        columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
+    )
 
 
 def _check_header(
@@ -122,7 +125,7 @@ def _check_header(
         raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
 
 
-def _read(reader: _Reader, film: Film, decode: DecodeSettings) -> None:
+def _read(reader: FilmReader, film: Film, decode: DecodeSettings) -> None:
     """All pictures of the film by the row that is chosen. Raises Refused."""
     size = film.shrunk(decode.shrink_above_px)
     reader.start(film, is_shrunk=size is not None)
@@ -131,98 +134,10 @@ def _read(reader: _Reader, film: Film, decode: DecodeSettings) -> None:
             reader.add(picture.as_frame(film.time_base))
 
 
-@dataclass(kw_only=True)
-class _Reader:
-    """Takes frames in order of presentation and remembers only small things about them."""
-
-    clock: FrameClock
-    aspect: float  # width of a pixel over its height
-    settings: PreprocessSettings
-    num_frames: int = 0
-    end_s: float = 0.0
-    _first_s: float = 0.0
-    _last_s: float = 0.0
-    _size: tuple[int, int] = (0, 0)
-    _rotation: int = 0
-    _before: np.ndarray | None = None
-    _signals: list[dict[str, float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
-        self._faults = PictureFaults()
-
-    def start(self, film: Film, *, is_shrunk: bool) -> None:
-        """Take what frames that another row decoded do not say: the size that is stored, and how it is turned."""
-        self._size, self._rotation = (film.width_px, film.height_px), film.rotation
-        self._faults.has_texture = not is_shrunk
-
-    def add(self, frame: VideoFrame) -> None:
-        """Take the next frame."""
-        if frame.width * frame.height > self.settings.max_pixels:  # the size may change within a stream
-            raise UnreadableItem(
-                3004,
-                f"num_pixels={frame.width * frame.height} in frame {self.num_frames} not in [1, "
-                f"{self.settings.max_pixels}]",
-            )
-        if self.num_frames >= self.settings.max_frames:
-            raise UnreadableItem(3008, f"num_frames={self.num_frames + 1} not in [1, {self.settings.max_frames}]")
-        time_s = self.clock.time_of(frame.pts, frame.time_base)
-        if not self.num_frames:
-            self._first_s = time_s
-            if self._size == (0, 0):
-                self._size, self._rotation = (frame.width, frame.height), round(frame.rotation / 90) * 90
-        self.num_frames += 1
-        luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
-        self._faults.add(luma_HW, vector, time_s)
-        self._finder.push(time_s, vector, luma_HW, frame)
-        self._candidates.offer(
-            time_s,
-            vector,
-            lambda: jpeg(
-                frame,
-                side_px=self.settings.keyframe_side_px,
-                aspect=self.aspect,
-                rotation=self._rotation,
-                quality=self.settings.keyframe_quality,
-            ),
-        )
-        # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
-        if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
-            self._signals.append(
-                signal(luma_HW, vector, self._before, time_s=time_s) | self._faults.take(frame, luma_HW)
-            )
-            self._before = vector
-        self._last_s = max(self._last_s, time_s)
-        length_s = (
-            float(frame.duration * frame.time_base)
-            if frame.duration and frame.time_base is not None
-            else self.clock.spacing_s
-        )
-        self.end_s = max(self.end_s, time_s + length_s)
-
-    def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
-        """(columns, keyframes) of everything that came."""
-        shots = _shots(self._finder.finish(), self._first_s, self.end_s)
-        width_px, height_px = oriented_size(*displayed_size(*self._size, self.aspect), self._rotation)
-        rate = (self.num_frames - 1) / (self._last_s - self._first_s) if self._last_s > self._first_s else None
-        columns: dict[str, object] = {
-            "width_px": width_px,
-            "height_px": height_px,
-            "orientation": {0: 1, 90: 8, 180: 3, 270: 6}[self._rotation % 360],  # as EXIF spells the same turn
-            "num_frames": self.num_frames,
-            "duration_s": self.end_s - self._first_s,
-            "frame_rate": rate,
-            "shots": [
-                {"start_s": start_s, "end_s": end_s, "transition": transition}
-                for start_s, _, end_s, transition in shots
-            ],
-            "signals": self._signals,
-        }
-        return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
-
-
-def _shots(found: list[Boundary], first_s: float, end_s: float) -> list[tuple[float, float, float, str]]:
-    """(start, settled, end, transition) of each shot; together they cover the stream."""
-    starts = [Boundary(first_s, first_s, "start"), *found]
-    ends = [*(boundary.time_s for boundary in found), end_s]
-    return [(start.time_s, start.settled_s, stop, start.transition) for start, stop in zip(starts, ends, strict=True)]
+def _reader(stream: VideoStream, clock: FrameClock, settings: PreprocessSettings) -> FilmReader:
+    """What takes the frames of the stream, of which only keyframes are decoded where the settings say so."""
+    aspect = pixel_aspect(stream.sample_aspect_ratio)
+    if settings.decode != KEYFRAMES:
+        return FilmReader(clock=clock, aspect=aspect, settings=settings)
+    stream.codec_context.skip_frame = "NONKEY"
+    return GopReader(clock=clock, aspect=aspect, settings=settings)

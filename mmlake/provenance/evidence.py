@@ -56,6 +56,7 @@ _ROW_TABLES: dict[str, list[str]] = {
         "num_channels",
         "num_decode_errors",
         "audio_digest",
+        "frames_digest",
         "transcript_source",
     ],
     "alignments": ["digest", "method", "revision", "status", "error_code", "error", "confidence"],
@@ -158,14 +159,18 @@ class Found:
         return cls(digest, parent.digest, unit, kind, origin, parent.records)
 
 
+_SINGLE = {"audio_digest": "audio track", "frames_digest": "small frames"}
+
+
 def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, Any]]]:
     """Keyframes and audio tracks whose digest begins with the prefix: (kind, origin), the first parent by digest."""
     found: dict[Digest, tuple[str, dict[str, Any]]] = {}
     for modality in _modalities(tables, "tracks"):
-        for _, part in tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
-            tracks_found = part.filter(pc.fill_null(pc.starts_with(part.column("audio_digest"), prefix), False))
-            for row in tracks_found.select(["digest", "audio_digest"]).to_pylist():
-                _keep_first(found, row["audio_digest"], "audio track", {"digest": row["digest"]})
+        for _, part in tables.scan("tracks", modality, columns=["digest", *_SINGLE, "keyframes"]):
+            for name, kind in _SINGLE.items():
+                tracks_found = part.filter(pc.fill_null(pc.starts_with(part.column(name), prefix), False))
+                for row in tracks_found.select(["digest", name]).to_pylist():
+                    _keep_first(found, row[name], kind, {"digest": row["digest"]})
             frames = part.column("keyframes").combine_chunks()
             digests = pc.struct_field(pc.list_flatten(frames), "digest")
             matches = pc.indices_nonzero(pc.fill_null(pc.starts_with(digests, prefix), False)).to_pylist()

@@ -41,15 +41,16 @@ def video_measures(subject: Subject) -> Measures:
     signals = track["signals"]
     change_T = np.array([row["change"] for row in signals[1:]], np.float64)
     planes = [luma(keyframe) for keyframe in subject.blobs]
+    is_sampled = track["decoded"] != "keyframes"  # else signals are seconds apart, and their steps no motion
     return {
         "duration_s": track["duration_s"],
         "min_side_px": float(min(track["width_px"], track["height_px"])),
         "num_shots": float(len(track["shots"])),
         "black_fraction": _black(signals),
-        "moving_fraction": float((change_T > _STILL_CHANGE).mean()) if len(change_T) else None,
-        "mean_change": float(change_T.mean()) if len(change_T) else None,
+        "moving_fraction": float((change_T > _STILL_CHANGE).mean()) if len(change_T) and is_sampled else None,
+        "mean_change": float(change_T.mean()) if len(change_T) and is_sampled else None,
         "motion": max(float(change_T.max()), _displacement(planes)) if len(change_T) else None,
-        "flicker": _flicker(signals),
+        "flicker": _flicker(signals) if is_sampled else None,
         "blur": _blur(planes),
     }
 
@@ -111,10 +112,10 @@ VIDEO_MEASUREMENTS = (
             "flicker",
             "blur",
         ),
-        columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots"),
+        columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots", "decoded"),
         take=video_measures,
         blobs=_keyframes,
-        revision="2",
+        revision="3",
     ),
     FIDELITY_MEASUREMENT,
     SOUND_MEASUREMENT,

@@ -19,15 +19,16 @@ from mmlake.tables import ALL, Slot
 
 
 def named_blobs(lake: Lake) -> list[Digest]:
-    """Every digest that is in the store, or that an item or its tracks name (keyframes and sound tracks), sorted: a
-    lost blob is only known by its row."""
+    """Every digest that is in the store, or that an item or its tracks name (keyframes, sound tracks, small frames),
+    sorted: a lost blob is only known by its row."""
     named: set[Digest] = set()
     for modality in lake.parts.modalities:
         for _, items in sound_tables(lake, "items", modality, columns=["digest"]):
             named.update(contracts.digests(items))
-        for _, tracks in sound_tables(lake, "tracks", modality, columns=["audio_digest", "keyframes"]):
+        for _, tracks in sound_tables(lake, "tracks", modality, columns=["audio_digest", "frames_digest", "keyframes"]):
             frames = pc.struct_field(pc.list_flatten(tracks["keyframes"]), "digest")
-            named.update(tracks["audio_digest"].drop_null().to_pylist(), frames.drop_null().to_pylist())
+            derived = (tracks[name].drop_null().to_pylist() for name in ("audio_digest", "frames_digest"))
+            named.update(*derived, frames.drop_null().to_pylist())
     return sorted(named | set(lake.store.digests()))
 
 

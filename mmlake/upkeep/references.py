@@ -45,9 +45,12 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
     for modality in lake.parts.modalities:
         for _, items in lake.tables.scan("items", modality, columns=["digest", "parent_digest"]):
             yield _digests(items, "digest") + _digests(items, "parent_digest")
-        for _, tracks in lake.tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+        for _, tracks in lake.tables.scan(
+            "tracks", modality, columns=["digest", "audio_digest", "frames_digest", "keyframes"]
+        ):
             frames = pc.struct_field(pc.list_flatten(tracks.column("keyframes")), "digest")
-            yield _digests(tracks, "digest") + _digests(tracks, "audio_digest") + frames.to_pylist()
+            derived = _digests(tracks, "audio_digest") + _digests(tracks, "frames_digest")
+            yield _digests(tracks, "digest") + derived + frames.to_pylist()
     # The catalog may be older than the tables, and a version can still be published from it.
     blob = "parent_digest" if "parent_digest" in lake.catalog.columns() else "digest"
     yield _digests(lake.catalog.read([blob]), blob)

@@ -92,9 +92,11 @@ def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest
     """Of these blobs, those that decoding made: the table that makes them, and the item they are made from."""
     found: dict[Digest, tuple[Slot, Digest]] = {}
     for modality in ("video", "audio"):
-        for shard, tracks in sound_tables(lake, "tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+        names = ["digest", "audio_digest", "frames_digest", "keyframes"]
+        for shard, tracks in sound_tables(lake, "tracks", modality, columns=names):
             for row in tracks.to_pylist():
-                for digest in (row["audio_digest"], *(frame["digest"] for frame in row["keyframes"])):
+                single = (row["audio_digest"], row["frames_digest"])
+                for digest in (*single, *(frame["digest"] for frame in row["keyframes"])):
                     if digest in wanted:
                         found[digest] = (Slot("tracks", modality, shard), row["digest"])
     return found

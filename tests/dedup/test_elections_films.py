@@ -87,11 +87,11 @@ def test_moments_of_copies_with_one_clock_are_compared_and_others_have_none(tmp_
 def test_a_long_film_keeps_few_moments_at_places_that_a_short_copy_keeps_as_well():
     from mmlake.dedup.video_detail import Moments, detail_of
 
-    luma = np.random.default_rng(0).integers(0, 255, (64, 64), np.uint8)
+    moment = np.random.default_rng(0).integers(0, 255, 3 * 1024, np.uint8)
     moments = Moments()
     for at in range(200):
         if moments.wants(at, at + 1):
-            moments.add(at, at + 1, luma, luma[:32, :32])
+            moments.add(at, at + 1, moment)
     held = detail_of(moments.packed())
     assert sorted(held.at) == [0, 64, 128, 192] and len(held.tones_NP) == 4
     assert detail_of(Moments().packed()).at == {}

@@ -1,0 +1,332 @@
+"""The loops over the pixels of every frame of a film, compiled by numba once per machine.
+
+Enters: planes of decoded frames, and the small ones made of them. Leaves: small planes and numbers. What they mean
+stands where they are asked for: `planes`, `picture_faults`, `shots`. Sums are of integers, or go in one order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mmlake.compiling import linked, made
+
+# H height, W width of a plane
+# a shot vector has 27 x 48 entries of luma, and twice 9 x 16 of chroma
+
+
+class Kernels(NamedTuple):
+    """Compiled functions; their parameters stand at the Python functions of this file."""
+
+    shrink: Callable[..., None]
+    steps_at_cells: Callable[..., float]
+    compare: Callable[..., None]
+    changes: Callable[..., None]
+    inspect: Callable[..., None]
+    fit: Callable[..., None]
+
+
+class Cells(NamedTuple):
+    """How lines or columns become fewer, by area."""
+
+    ends: np.ndarray  # int64 (num_out, 2): first and last line of each cell
+    shares: np.ndarray  # float32 (num_out, 2): how much of both is in it; of one that is both, the first has it all
+
+
+@functools.lru_cache(maxsize=256)
+def cells(num_in: int, num_out: int) -> Cells:
+    """The cells of one axis."""
+    edges = np.arange(num_out + 1, dtype=np.float64) * num_in / num_out
+    first = np.minimum(np.floor(edges[:-1] + 1e-9), num_in - 1).astype(np.int64)
+    last = np.clip(np.ceil(edges[1:] - 1e-9).astype(np.int64) - 1, first, num_in - 1)
+    of_first = np.where(last == first, edges[1:] - edges[:-1], first + 1 - edges[:-1])
+    of_last = np.where(last == first, 0.0, edges[1:] - last)
+    return Cells(np.stack([first, last], axis=1), np.stack([of_first, of_last], axis=1).astype(np.float32))
+
+
+def shrink(plane_HW: np.ndarray, width: int, out_HW: np.ndarray) -> None:
+    """Fill a small plane with the means of the cells of a larger one, of which `width` columns count."""
+    down, across = cells(len(plane_HW), out_HW.shape[0]), cells(width, out_HW.shape[1])
+    kernels().shrink(
+        plane_HW, *down, *across, out_HW.size / (len(plane_HW) * width), np.empty(width, np.float32), out_HW
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def kernels() -> Kernels:
+    """The kernels; compiling them takes some seconds, once."""
+    import numba
+
+    u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
+    frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
+    ends, shares = i8[:, ::1], f4[:, ::1]
+    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below)}
+    entry = functools.partial(made, numba)
+    return Kernels(
+        shrink=entry(none(frozen, ends, shares, ends, shares, f8, f4[::1], u1[:, ::1]), _shrink),
+        steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
+        compare=entry(
+            none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
+        ),
+        changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
+        fit=entry(none(f4[:, ::1], f8[:, ::1], i8, i8, f8[:, ::1]), _fit),
+        inspect=entry(none(frozen, i8, f8, f8[::1]), linked(_inspect, inner)),
+    )
+
+
+def _shrink(
+    plane: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, scale: Any, line: Any, out: Any
+) -> None:
+    """The sums over cells times `scale`. line: as long as the plane is wide."""
+    width, factor = len(line), np.float32(scale)
+    for y in range(out.shape[0]):
+        first, last = rows[y, 0], rows[y, 1]
+        source, share = plane[first], row_shares[y, 0]
+        for x in range(width):
+            line[x] = share * np.float32(source[x])
+        for row in range(first + 1, last):
+            source = plane[row]
+            for x in range(width):
+                line[x] += np.float32(source[x])
+        if last > first:
+            source, share = plane[last], row_shares[y, 1]
+            for x in range(width):
+                line[x] += share * np.float32(source[x])
+        for x in range(out.shape[1]):
+            left, right = columns[x, 0], columns[x, 1]
+            total = column_shares[x, 0] * line[left] + column_shares[x, 1] * line[right]
+            for column in range(left + 1, right):
+                total += line[column]
+            out[y, x] = np.uint8(min(total * factor + np.float32(0.5), np.float32(255.0)))
+
+
+COMPARED = ("mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled")
+
+
+def _compare(
+    luma: Any, before: Any, vector: Any, vector_before: Any, profiles: Any, profiles_before: Any, reach: Any, out: Any
+) -> None:
+    """The numbers of COMPARED: of the luma and the shot vector of a frame, and of those of the frame before.
+
+    profiles (2, longer side): filled with the means of columns and of rows. reach: displacement that is searched for,
+    as a share of the side.
+    """
+    height, width = luma.shape
+    total, squares, brightest, change = np.int64(0), np.int64(0), np.int32(0), np.int64(0)
+    profiles[0, :width] = 0.0
+    for y in range(height):
+        row_sum, row_squares, row_change = np.int32(0), np.int32(0), np.int32(0)
+        for x in range(width):
+            value = np.int32(luma[y, x])
+            row_sum += value
+            row_squares += value * value
+            row_change += abs(value - np.int32(before[y, x]))
+            brightest = max(brightest, value)
+        for x in range(width):
+            profiles[0, x] += luma[y, x]
+        profiles[1, y] = row_sum / width
+        total, squares, change = total + row_sum, squares + row_squares, change + row_change
+    size = height * width
+    mean = total / size
+    out[0], out[1], out[2], out[3] = mean, np.sqrt(max(squares / size - mean * mean, 0.0)), brightest, change / size
+    for x in range(width):
+        profiles[0, x] /= height
+    out[4] = _displaced(profiles[0, :width], profiles_before[0, :width], reach)
+    out[5] = _displaced(profiles[1, :height], profiles_before[1, :height], reach)
+    steps = np.int32(0)
+    for at in range(1296):
+        steps += np.int32(vector[at]) - np.int32(vector_before[at])
+    usual, moved = np.int32(np.rint(steps / 1296)), np.int32(0)
+    for at in range(1296):
+        moved += abs(np.int32(vector[at]) - np.int32(vector_before[at]) - usual)
+    out[6] = moved / 1296
+    num_spoiled = np.int32(0)
+    for at in range(1296, 1296 + 144):  # U and V that no colour has
+        num_spoiled += vector[at] < 48 and vector[at + 144] < 32
+    out[7] = num_spoiled / 144
+
+
+def _displaced(now: Any, then: Any, reach: Any) -> Any:
+    """How many positions the profile went, to a fraction of one; 0 where no displacement explains its change."""
+    far = max(2, int(np.rint(reach * len(now))))
+    inner = len(now) - 2 * far
+    if inner < 2 * far:
+        return 0.0
+    total, squares = 0.0, 0.0
+    for at in range(far, far + inner):
+        total += now[at]
+        squares += now[at] * now[at]
+    mean = total / inner
+    energy = squares - total * mean
+    if energy < 4.0 * inner:  # a standard deviation of two levels: nothing to follow
+        return 0.0
+    alikes = np.zeros(2 * far + 1)
+    best = 0
+    for shift in range(2 * far + 1):
+        dot, sum_then, squares_then = 0.0, 0.0, 0.0
+        for at in range(inner):
+            value = then[shift + at]
+            dot += value * now[far + at]
+            sum_then += value
+            squares_then += value * value
+        energy_then = squares_then - sum_then * sum_then / inner
+        if energy_then > 1e-6 * inner:  # correlation, so that a change of light moves nothing
+            alikes[shift] = (dot - sum_then * mean) / np.sqrt(energy_then * energy)
+        if alikes[shift] > alikes[best]:
+            best = shift
+    if 1.0 - alikes[best] > 0.25 * (1.0 - alikes[far]):  # half of the change of the profile must vanish with it
+        return 0.0
+    offset = 0.0
+    if 0 < best < 2 * far:
+        curve = alikes[best - 1] - 2 * alikes[best] + alikes[best + 1]
+        if curve < 0:
+            offset = (alikes[best - 1] - alikes[best + 1]) / (2 * curve)
+    return far - best - offset
+
+
+def _changes(vectors: Any, changes: Any, contrasts: Any) -> None:
+    """Of each shot vector but the first the mean absolute change of luma plus that of chroma, and of each the standard
+    deviations of luma and both chroma planes, added; in grey levels."""
+    for frame in range(vectors.shape[0]):
+        vector, before = vectors[frame], vectors[max(frame - 1, 0)]
+        change, contrast = 0.0, 0.0
+        for part in range(3):
+            start = 0 if part == 0 else 1296 + 144 * (part - 1)
+            num = 1296 if part == 0 else 144
+            total, squares, steps = np.int64(0), np.int64(0), np.int64(0)
+            for at in range(start, start + num):
+                value = np.int32(vector[at])
+                total += value
+                squares += value * value
+                steps += abs(value - np.int32(before[at]))
+            change += steps / num if part == 0 else steps / 288
+            mean = total / num
+            contrast += np.sqrt(max(squares / num - mean * mean, 0.0))
+        changes[frame], contrasts[frame] = change, contrast
+
+
+INSPECTED = ("bar_top", "bar_bottom", "bar_left", "bar_right", "below", "across_above", "down_above", "across_below",
+             "mean_below", "spread_below")  # fmt: skip
+
+
+def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
+    """The numbers of INSPECTED, of one luma plane: shares of black lines at its sides; the share, from its bottom up,
+    whose lines repeat the one above; and steps between neighbours, mean and spread of the parts above and below.
+
+    bar: brightest level of a black line. smear: step from line to line up to which it repeats the one above.
+    """
+    height, width = luma.shape
+    top, bottom, left, right = height, height, width, width
+    for y in range(height):
+        for x in range(width):
+            if luma[y, x] > bar:
+                top, bottom = min(top, y), height - 1 - y
+                left = min(left, x)
+                break
+        for x in range(width - 1, width - 1 - right, -1):
+            if luma[y, x] > bar:
+                right = width - 1 - x
+                break
+    out[0], out[1], out[2], out[3] = top / height, bottom / height, left / width, right / width
+    out[4:] = 0.0
+    lost = height - 1
+    while lost > 0:
+        steps = np.int32(0)
+        for x in range(width):
+            steps += abs(np.int32(luma[lost, x]) - np.int32(luma[lost - 1, x]))
+        if steps > smear * width:
+            break
+        lost -= 1
+    if lost and 4 <= lost + 1 <= height - 4:
+        _below(luma, lost + 1, out)
+
+
+def _below(luma: Any, begin: Any, out: Any) -> None:
+    """What `_inspect` says of a plane whose lines from `begin` on repeat the one above."""
+    height, width = luma.shape
+    across, down = np.int64(0), np.int64(0)
+    for y in range(begin - 1):
+        for x in range(1, width):
+            across += abs(np.int64(luma[y, x]) - np.int64(luma[y, x - 1]))
+    for y in range(1, begin - 1):
+        for x in range(width):
+            down += abs(np.int64(luma[y, x]) - np.int64(luma[y - 1, x]))
+    out[4] = (height - begin) / height
+    out[5], out[6] = across / ((begin - 1) * (width - 1)), down / ((begin - 2) * width)
+    across, total, squares = np.int64(0), np.int64(0), np.int64(0)
+    for y in range(begin, height):
+        for x in range(width):
+            value = np.int64(luma[y, x])
+            total += value
+            squares += value * value
+            if x > 0:
+                across += abs(value - np.int64(luma[y, x - 1]))
+    num = (height - begin) * width
+    mean = total / num
+    out[7] = across / ((height - begin) * (width - 1))
+    out[8], out[9] = mean, np.sqrt(max(squares / num - mean * mean, 0.0))
+
+
+def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
+    """The largest share of all steps across a picture that stand at the edges of equal cells, counted from its left
+    side, beyond what chance has there; 0 where no cells fit.
+
+    sides: widths of cells in pixels. fewest: edges that a grid has. least: grey levels of its edges, on the mean.
+    """
+    num, best, total = len(profile), 0.0, 0.0
+    for at in range(num):
+        total += profile[at]
+    for side in sides:
+        edges, sum_edges = 0, 0.0
+        for cell in range(1, int(num / side) + 1):
+            at = int(np.rint(cell * side)) - 1
+            if at < num:  # an edge that scaling has spread over two
+                edges += 1
+                sum_edges += profile[at] + (profile[at - 1] if at > 0 else 0.0)
+        if edges < fewest or sum_edges < least * edges:
+            continue
+        num_high = 0
+        for cell in range(1, int(num / side) + 1):
+            at = int(np.rint(cell * side)) - 1
+            if at < num:
+                num_high += profile[at] + (profile[at - 1] if at > 0 else 0.0) > 0.25 * sum_edges / edges
+        best = max(best, sum_edges / total * num_high / edges - 2 / side)
+    return best
+
+
+def _fit(end: Any, targets: Any, rows: Any, columns: Any, chosen: Any) -> None:
+    """Fill each row of `chosen` with the part of `end` of so many rows and columns, without its mean, whose correlation
+    with a row of `targets`, which have none, is the highest; of equal ones the first."""
+    num_down, num_across = end.shape[0] - rows + 1, end.shape[1] - columns + 1
+    means, norms = np.zeros((num_down, num_across)), np.zeros((num_down, num_across))
+    for down in range(num_down):
+        for y in range(rows):
+            for x in range(columns):
+                for across in range(num_across):
+                    value = end[down + y, across + x]
+                    means[down, across] += value
+                    norms[down, across] += value * value
+    means /= rows * columns
+    norms -= rows * columns * means * means
+    scores = np.empty((num_down, num_across))
+    for at in range(len(targets)):
+        scores[:] = 0.0
+        for down in range(num_down):
+            for y in range(rows):
+                for x in range(columns):
+                    value = targets[at, y * columns + x]
+                    for across in range(num_across):
+                        scores[down, across] += value * end[down + y, across + x]
+        best, best_down, best_across = -np.inf, 0, 0
+        for down in range(num_down):
+            for across in range(num_across):
+                norm = norms[down, across]
+                score = scores[down, across] / np.sqrt(norm) if norm > 1e-3 else 0.0
+                if score > best:
+                    best, best_down, best_across = score, down, across
+        for y in range(rows):
+            for x in range(columns):
+                chosen[at, y * columns + x] = end[best_down + y, best_across + x] - means[best_down, best_across]
