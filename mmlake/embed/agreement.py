@@ -70,7 +70,8 @@ def steers(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) 
     for measure, rows in chosen(settings, encoders).items():
         sources = [settings.models[row.name] for row in rows]
         named = [f"{row.name} {one.path} {one.revision}".strip() for row, one in zip(rows, sources, strict=True)]
-        found[f"agreement/{measure}"] = " + ".join([REVISION, *named, *([str(settings.max_keyframes)] if rows else [])])
+        frames = [f"{settings.keyframes_per_s:g}/s to {settings.max_keyframes}"] if rows else []
+        found[f"agreement/{measure}"] = " + ".join([REVISION, *named, *frames])
     return found
 
 
@@ -132,7 +133,7 @@ class _Run:
         with Shared() as shared:
             opened = partial(
                 media_of.from_track, modality="video", reads=reads, store=self.store, shared=shared,
-                max_keyframes=self.settings.max_keyframes,
+                settings=self.settings,
             )  # fmt: skip
             found = running.vectors(self._rows(), opened=opened, runner=self.runner)
             return {track["digest"]: made for track, made in found}
