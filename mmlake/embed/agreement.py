@@ -30,7 +30,7 @@ from mmlake.store import Blobs
 PICTURE_TEXT, PICTURE_SOUND = "picture_text_cosine", "picture_sound_cosine"
 REVISION = "1"  # of the way that cosines are taken; counted up when it gives other numbers
 _PASSAGE_WORDS, _MAX_PASSAGES = 40, 8  # CLIP reads 77 tokens
-# what is both seen and heard, of the classes that AudioSet and ImageNet share, and people at what they do
+# what is both visible and audible, of the classes that AudioSet and ImageNet share, and people at what they do
 THINGS = (
     "a person talking", "a crowd of people", "a baby", "children playing", "a person singing", "a dog", "a cat",
     "a bird", "a horse", "a cow", "a sheep", "a pig", "a chicken", "a frog", "insects", "a lion", "a car", "a truck",
@@ -41,7 +41,7 @@ THINGS = (
     "a football match", "a basketball game", "applause", "a dance", "a vacuum cleaner", "a washing machine",
     "a factory", "a tractor", "a video game", "silence", "a snowy landscape", "a street at night", "a speech on stage",
 )  # fmt: skip
-_SEEN, _HEARD = "a photo of {}", "the sound of {}"
+_SEEN, _SOUNDING = "a photo of {}", "the sound of {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ def chosen(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) 
     is missing."""
     able = [row for row in encoders.values() if row.name in settings.models and "text" in row.modalities]
     seeing = [row for row in able if "video" in row.modalities][:1]
-    hearing = [row for row in able if "audio" in row.modalities][:1]
-    return {PICTURE_TEXT: tuple(seeing), PICTURE_SOUND: (*seeing, *hearing) if seeing and hearing else ()}
+    by_sound = [row for row in able if "audio" in row.modalities][:1]
+    return {PICTURE_TEXT: tuple(seeing), PICTURE_SOUND: (*seeing, *by_sound) if seeing and by_sound else ()}
 
 
 def steers(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) -> dict[str, str]:
@@ -99,13 +99,13 @@ def agreement(
     if not rows[PICTURE_SOUND]:
         yield from _without(digests, PICTURE_SOUND, "no encoder of sounds and texts in embed.models, such as clap")
         return
-    hearing = rows[PICTURE_SOUND][1]
-    heard = run.vectors(hearing, "sound")
+    by_sound = rows[PICTURE_SOUND][1]
+    sounding = run.vectors(by_sound, "sound")
     yield from run.cosines(
         PICTURE_SOUND,
         run.profiles(seeing, _SEEN, seen),
-        run.profiles(hearing, _HEARD, heard),
-        (seeing, hearing),
+        run.profiles(by_sound, _SOUNDING, sounding),
+        (seeing, by_sound),
     )
 
 

@@ -12,9 +12,10 @@ import numpy as np
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
 _TRANSFORM_PX = 8
-# grey levels across the edge of a block, and against the steps within its calmer side: of 2 levels motion JPEG of good
-# quality has as many as films that were spoiled by a coarse quantizer, of 4 a third of theirs (docs/quality.md)
-_EDGE, _EDGE_RATIO = 4.0, 3.0
+# grey levels across the edge of a block; of high ones the weight is so much larger. Motion JPEG of good quality has low
+# ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
+_LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
+_EDGE_RATIO = 3.0  # against the steps within its calmer side
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
@@ -52,16 +53,17 @@ def _blockiness(edges_BW: np.ndarray) -> float:
     of transforms."""
     blocks = edges_BW[:, : edges_BW.shape[1] // _TRANSFORM_PX * _TRANSFORM_PX]
     phases = blocks.reshape(len(blocks), -1, _TRANSFORM_PX)
-    return max(0.0, _steps(phases, at=7) - _steps(phases, at=3))
+    low, high = (_steps(phases, at=7, edge=edge) - _steps(phases, at=3, edge=edge) for edge in (_LOW_EDGE, _HIGH_EDGE))
+    return max(0.0, min(low, _HIGH_WEIGHT * high))
 
 
-def _steps(phases_BNP: np.ndarray, *, at: int) -> float:
+def _steps(phases_BNP: np.ndarray, *, at: int, edge: float) -> float:
     """Share of the steps at this phase that are larger than the calmer of their sides."""
     step = phases_BNP[:, :-1, at]
     inside = phases_BNP[:, :, [(at + offset) % _TRANSFORM_PX for offset in (2, 3, 4, 5, 6)]].mean(axis=2)
     # of a phase amid the transform what is to its left lies in the one before
     calmer = np.minimum(inside[:, :-1], inside[:, 1:])
-    return float(((step > _EDGE) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
+    return float(((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
 
 
 def _pixelation(profile_W: np.ndarray) -> float:

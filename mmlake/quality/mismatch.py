@@ -1,4 +1,4 @@
-"""Rules on how far pictures agree with what is said and heard: cosines that the encoders of the settings give
+"""Rules on how far pictures agree with words and sound: cosines that the encoders of the settings give
 (`mmlake/embed/agreement.py`), null without them."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ MISMATCH_RULES = (
     Rule(
         name="pictures_unlike_words",
         error_code=4336,
-        severity="P2",  # people speak of what is not to be seen: a reason for a smaller weight, never to leave it out
+        severity="P2",  # people talk about what is not to be seen: a reason for a smaller weight, never to leave it out
         measure=PICTURE_TEXT,
         low=0.0,  # vectors of a pair that belongs together never point apart; a bound for your encoder is higher
         what="The keyframes have less to do with the words of the film than any text that fits them.",
@@ -23,8 +23,8 @@ MISMATCH_RULES = (
         error_code=4337,
         severity="P2",  # likewise: music stands over everything
         measure=PICTURE_SOUND,
-        low=-0.5,  # what is heard is among what is seen least; the profiles of unrelated ones are about 0 apart
-        what="What is heard is what the keyframes show least of all.",
+        low=-0.5,  # what sounds is among what is seen least; the profiles of unrelated ones are about 0 apart
+        what="What sounds is what the keyframes show least of all.",
         fix="Compare the sound with the pictures: it may be that of another film.",
     ),
 )

@@ -93,8 +93,8 @@ SYNC_RULES = (
         unit="s",
         low=-0.4,  # twice what viewers accept: no tail of a right film reaches it, and a shift is the source's to make
         high=0.4,
-        what="The sound of events comes so much earlier (-) or later (+) than their picture that each is heard with "
-        "another, beyond doubt.",
+        what="The sound of events comes so much earlier (-) or later (+) than their picture, beyond doubt, "
+        "that each comes with another.",
         fix="Shift the sound by the offset at the source, or fetch the film again.",
     ),
     Rule(

@@ -46,7 +46,7 @@ def subtitle_measures(subject: Subject) -> Measures:
 
 def together(lines_s: float, speech_s: float, both_s: float, duration_s: float) -> float | None:
     """The correlation (phi) of two masks over a unit, of lines and of speech: 1 for lines that stand where somebody
-    speaks and nowhere else, about 0 for those of another film. None where somebody speaks for less than 5 s, or where
+    speaks and nowhere else, about 0 for those of another film. None where somebody speaks less than 5 s, or where
     either leaves less than a tenth of the unit free."""
     free = (1 - lines_s / duration_s, 1 - speech_s / duration_s) if duration_s > 0 else (0.0, 0.0)
     if speech_s < _MIN_SPOKEN_S or min(free) < _MIN_OPEN_FRACTION:

@@ -91,8 +91,8 @@ def test_pictures_and_sounds_are_compared_by_what_both_have_to_do_with(films, tm
         return np.array(cosines) - np.mean(cosines)
 
     seen = profile(vector(films, settings, "video", "clip"), "clip", "a photo of {}")
-    heard = profile(vector(films, settings, "audio", "clap"), "clap", "the sound of {}")
-    expected = seen @ heard / np.linalg.norm(seen) / np.linalg.norm(heard)
+    sounding = profile(vector(films, settings, "audio", "clap"), "clap", "the sound of {}")
+    expected = seen @ sounding / np.linalg.norm(seen) / np.linalg.norm(sounding)
     assert found["a", PICTURE_SOUND].value == pytest.approx(expected, abs=0.02)
     assert found["b", PICTURE_SOUND].value == found["a", PICTURE_SOUND].value  # words do not matter
     assert found["c", PICTURE_SOUND].value is None and found["a", PICTURE_SOUND].producer == "clip+clap"

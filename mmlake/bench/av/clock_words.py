@@ -52,7 +52,7 @@ def drifts(run: Run, part: str) -> Iterator[AvRow]:
         for number in range(run.limit):
             rng = np.random.default_rng([run.seed, number])
             spans = _phrases(rng)
-            found = drift_of(_cues(spans, late_s, rng), _heard(spans, rng), _HOUR_HALF_S)
+            found = drift_of(_cues(spans, late_s, rng), _detected(spans, rng), _HOUR_HALF_S)
             if found is None:
                 num_missed += 1
                 continue
@@ -70,7 +70,7 @@ def drifts(run: Run, part: str) -> Iterator[AvRow]:
             rng = np.random.default_rng([run.seed, number, 1])
             spans, others = _phrases(rng), _phrases(rng)
             cues = _cues(spans if case == "in time" else others, lambda _: 0.0, rng)
-            false += drift_of(cues, _heard(spans, rng), _HOUR_HALF_S) is not None
+            false += drift_of(cues, _detected(spans, rng), _HOUR_HALF_S) is not None
         run.advance(run.limit)
         yield AvRow(part, f"transcripts {case}", "drifts made up", float(false), "<= 0", run.limit)
 
@@ -95,7 +95,7 @@ def _cues(spans: Spans, late_s: Callable[[float], float], rng: np.random.Generat
     ]
 
 
-def _heard(spans: Spans, rng: np.random.Generator) -> Spans:
+def _detected(spans: Spans, rng: np.random.Generator) -> Spans:
     """What a detector finds of them: edges jitter, some short ones are missed."""
     return [
         (start_s + rng.uniform(-0.05, 0.05), end_s + rng.uniform(-0.05, 0.1))
