@@ -93,6 +93,7 @@ def make_tables(num_samples: int, num_shards: int, seed: int = 0) -> tuple[pa.Ta
             "digest": digests,
             "modality": modality,
             "status": pa.array(["ok", "quarantined"]).take(pa.array(bad.astype(np.int64))),
+            "severity": pa.array(["P1", None]).take(pa.array((~bad).astype(np.int64))),
             "rule": pa.array(["blank", None]).take(pa.array((~bad).astype(np.int64))),
             "reason": pa.array(["luma_std=0", None]).take(pa.array((~bad).astype(np.int64))),
             "weight": pa.array(np.ones(num_parts), pa.float32()),

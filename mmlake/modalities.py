@@ -16,6 +16,7 @@ import pyarrow as pa
 from mmlake.captions import captions
 from mmlake.cross_schemas import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
+from mmlake.embed.agreement import PICTURE_SOUND, PICTURE_TEXT
 from mmlake.preprocess import (
     AUDIO_DECODER,
     FILM_SPLITTER,
@@ -59,6 +60,8 @@ class Modality:
     # captions: units to `captions`, what language models say of them; None where there is nothing to say
     captioner: Callable[..., pa.Table] | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
+    # embed: measures that encoders of the settings take of how far the tracks of a unit agree with each other
+    agreements: tuple[str, ...] = ()
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
     tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
@@ -106,6 +109,7 @@ MODALITIES: dict[str, Modality] = {
             splitter=FILM_SPLITTER,
             captioner=partial(captions, describes=True),
             measurements=VIDEO_MEASUREMENTS,
+            agreements=(PICTURE_TEXT, PICTURE_SOUND),
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
             survivors=criteria_of("video"),

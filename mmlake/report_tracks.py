@@ -6,11 +6,15 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow.compute as pc
+
 from mmlake import report
 from mmlake.cuts import preview
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
+from mmlake.publish.unit_facts import turns_within
+from mmlake.records import LEADING_ROLES
 from mmlake.report import TrackExample
 
 _MAX_KEYFRAMES = 24
@@ -53,13 +57,25 @@ def _example(lake: Lake, sample: TrackSample) -> TrackExample:
         shots=facts.get("shots", []),
         peaks=[] if sample.sound is None else _peaks(sample.sound),
         words=[_named(word, "word") for word in facts.get("words", [])],
-        spans={name: found for name, found in _spans(facts).items() if found},
+        spans={name: found for name, found in {"speech": _speech(lake, facts), **_spans(facts)}.items() if found},
     )
+
+
+def _speech(lake: Lake, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Where somebody speaks in the clip, on its clock: shards do not hold it, the tracks of its film do."""
+    span = facts.get("span") or {}
+    lead = next((part["digest"] for part in facts.get("parts", []) if part["role"] in LEADING_ROLES), None)
+    film = span.get("parent") or lead
+    for _, rows in lake.tables.scan("tracks", "video", columns=["digest", "speech"]):
+        for row in rows.filter(pc.equal(rows["digest"], film)).to_pylist():
+            return turns_within(row["speech"] or [], span.get("start_s"), span.get("end_s"))
+    return []
 
 
 def _spans(facts: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     timed = [line for line in facts.get("corrections", []) if line["start_s"] is not None and line["corrected"]]
     return {
+        "speakers": [_named(turn, "speaker") for turn in facts.get("turns", [])],
         "subtitles": [_named(cue, "text") for cue in facts.get("cues", [])],
         "corrected": [_named(line, "corrected") for line in timed],
         "events": [_named(event, "text") for event in facts.get("events", [])],

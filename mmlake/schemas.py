@@ -91,7 +91,7 @@ def _failing(none_made: str) -> list[pa.Field]:
 
 MEASURES = TableSchema(
     name="measures",
-    version=3,
+    version=4,
     key=("digest", "measure"),
     arrow=pa.schema(
         [
@@ -100,6 +100,7 @@ MEASURES = TableSchema(
             optional("value", pa.float64(), "null where it makes no sense on this item"),
             required("producer", pa.string(), "measurement or scorer that took it, with its plugin where it has one"),
             required("revision", pa.string(), "of the code or weights that took it"),
+            optional("note", pa.string(), "why the value is null, where the producer says so"),
             *_failing("measures of the item cannot be taken: its row num_failures says how many and why"),
         ]
     ),

@@ -268,31 +268,44 @@ class _Counts:
             self.by_rule[verdict["rule"]] += 1
 
 
-def _counts(lake: Lake, modality: str) -> _Counts:
+def _counts(lake: Lake, modality: str, *, shard: str | None = None) -> _Counts:
+    """shard: count this one alone."""
     counts = _Counts()
-    for shard, items in lake.tables.scan("items", modality, columns=["digest", "source"]):
-        slot = Slot("verdicts", modality, shard)
-        rows = (
-            lake.tables.read(slot, columns=["digest", "status", "rule", "weight"]).to_pylist()
-            if lake.tables.stamp(slot) is not None
-            else []
-        )
-        verdicts = {row["digest"]: row for row in rows}
-        spans = _spans(lake, modality, shard)
-        for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
-            counts.num_items += 1
-            if digest is None:
-                counts.num_bare += 1
-                counts.by_status["unreadable"] += 1
-                counts.by_rule["shard"] += 1
-                counts.by_source.setdefault(source, _OfSource()).add(_BARE)
-                continue
-            for unit, kind in spans.get(digest, ((digest, WHOLE),)):
-                if kind == GAP:
-                    counts.num_gaps += 1
-                else:
-                    counts.add(unit, verdicts.get(unit), source)
+    shards = lake.tables.shards("items", modality) if shard is None else [shard]
+    for one in shards:
+        _count_shard(counts, lake, modality, one)
     return counts
+
+
+def sources_of(lake: Lake, modality: str, shard: str) -> tuple[SourceSummary, ...]:
+    """How much of each source of one shard a version can use, by name; nothing of what was not judged yet."""
+    counts = _counts(lake, modality, shard=shard)
+    return tuple(one.summary(source) for source, one in sorted(counts.by_source.items()))
+
+
+def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None:
+    items = lake.tables.read(Slot("items", modality, shard), columns=["digest", "source"])
+    slot = Slot("verdicts", modality, shard)
+    rows = (
+        lake.tables.read(slot, columns=["digest", "status", "rule", "weight"]).to_pylist()
+        if lake.tables.stamp(slot) is not None
+        else []
+    )
+    verdicts = {row["digest"]: row for row in rows}
+    spans = _spans(lake, modality, shard)
+    for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
+        counts.num_items += 1
+        if digest is None:
+            counts.num_bare += 1
+            counts.by_status["unreadable"] += 1
+            counts.by_rule["shard"] += 1
+            counts.by_source.setdefault(source, _OfSource()).add(_BARE)
+            continue
+        for unit, kind in spans.get(digest, ((digest, WHOLE),)):
+            if kind == GAP:
+                counts.num_gaps += 1
+            else:
+                counts.add(unit, verdicts.get(unit), source)
 
 
 def _spans(lake: Lake, modality: str, shard: str) -> dict[Digest, list[tuple[Digest, str]]]:

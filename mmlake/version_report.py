@@ -26,6 +26,7 @@ from mmlake.report import (
     ModalityRows,
     ReportData,
     RuleCount,
+    SourceRow,
     TierCount,
 )
 from mmlake.report_crossed import crossed_of
@@ -35,6 +36,7 @@ from mmlake.report_tracks import tracks_of
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.versions import Manifest
 
+_OF_SOURCE = ("source", "num_units", "usable_fraction", "weighted_fraction", "causes", "lowered")
 _EXAMPLES = 6  # per rule, and admitted items per modality
 _COLUMNS = [
     "digest",
@@ -106,6 +108,11 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     ]
     data.rows = [_headline(one, rows, held) for one in summary.modalities]
     data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
+    data.sources = [
+        SourceRow(modality=one.modality, **{name: getattr(source, name) for name in _OF_SOURCE})
+        for one in summary.modalities
+        for source in one.sources
+    ]
     data.rules = [
         _rule(lake, examples, one.modality, rule=rule, count=count, rows=rows)
         for one in summary.modalities
@@ -198,6 +205,7 @@ def _rule(
         severity=verdict.get("severity") or "P0",
         count=count,
         error_code=verdict.get("error_code"),
+        has_review=any(one.name == rule and one.has_bound for one in lake.parts.modality(modality).rules),
         examples=[examples.example(row) for row in mine[:_EXAMPLES]],
     )
 

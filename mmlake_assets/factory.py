@@ -185,7 +185,7 @@ def materialize_rows(
                     context.asset_key,
                     partition,
                     stamp=result.stamp,
-                    metadata=page.row_metadata(result, num_rows=total),
+                    metadata=page.row_metadata(result, num_rows=total) | page.usable_metadata(result, lake),
                     inputs={key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()},
                     pointers=pointers[partition],
                 )

@@ -3,6 +3,7 @@ with their notes."""
 
 import base64
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from mmlake.lake import Lake
 from mmlake.records import STATUSES
 from mmlake.steps import Made, Step
+from mmlake.summary import sources_of
 from mmlake.table_schema import TableSchema
 from mmlake.tables import Stamp
 
@@ -67,6 +69,38 @@ def row_metadata(made: Made, *, num_rows: int | None) -> dict[str, Any]:
     if any(stamp.counts.get(name) for name in STATUSES):
         metadata["statuses"] = dg.MetadataValue.md(status_bar(stamp.counts))
     return metadata
+
+
+def usable_metadata(made: Made, lake: Lake) -> dict[str, Any]:
+    """Of verdicts, what share of the partition's units a version can use, and a line per source with why not more."""
+    if made.slot.table != "verdicts":
+        return {}
+    found = sources_of(lake, made.slot.modality, made.slot.shard)
+    num = sum(one.num_units for one in found)
+    if not num:
+        return {}
+    records = [
+        dg.TableRecord(
+            {
+                "source": one.source,
+                "units": one.num_units,
+                "usable": one.usable_fraction,
+                "weighted": one.weighted_fraction,
+                "not usable for": _counted(one.causes),
+                "smaller weight for": _counted(one.lowered),
+            }
+        )
+        for one in found
+    ]
+    return {
+        "usable_fraction": sum(one.num_usable for one in found) / num,
+        "weighted_fraction": sum(one.weighted_fraction * one.num_units for one in found) / num,
+        "usable_by_source": dg.MetadataValue.table(records),
+    }
+
+
+def _counted(rules: Mapping[str, int]) -> str:
+    return ", ".join(f"{rule} {num}" for rule, num in rules.items())
 
 
 def status_bar(counts: dict[str, int]) -> str:

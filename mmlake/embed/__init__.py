@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from mmlake.embed.agreement import Cosine, agreement, steers
 from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_query
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
 __all__ = [
     "ENCODERS",
+    "Cosine",
     "EmbedSettings",
     "Encoder",
     "ModelSource",
     "UnusableQuery",
+    "agreement",
     "embed",
     "encode_file_query",
     "encode_text_query",
     "encoder_for",
+    "steers",
 ]

@@ -74,7 +74,7 @@ def embed(
             reads=running.model.reads,
             store=store,
             shared=shared,
-            max_keyframes=settings.max_keyframes,
+            settings=settings,
         )
         for track, made in running.vectors(_rows(tracks), opened=opened, runner=runner, advance=advance):
             vector = made if isinstance(made, Failure) else rounded(made)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.spans import SPAN_COLUMNS, Shared, Sound, span_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RATE_HZ = 16_000
-TRACK_COLUMNS = ["digest", *SPAN_COLUMNS, "text", "transcript", "audio_digest", "keyframes", "signals"]
+TRACK_COLUMNS = ["digest", *SPAN_COLUMNS, "text", "transcript", "audio_digest", "keyframes", "signals", "duration_s"]
 READS = ("text", "pictures", "sound", "bytes")  # what an encoder may read of a unit; bytes are those of a whole item
 PICTURED = ("image", "video")  # modalities whose items have pictures
 _NOTHING = 5003
@@ -69,7 +70,7 @@ class Media:
 
 @contextmanager
 def from_track(
-    row: Mapping[str, Any], modality: str, *, reads: str, store: Blobs, shared: Shared, max_keyframes: int
+    row: Mapping[str, Any], modality: str, *, reads: str, store: Blobs, shared: Shared, settings: EmbedSettings
 ) -> Iterator[Media]:
     """The unit of one row of unit tracks (the columns of TRACK_COLUMNS). reads: one of READS, for what is no text.
     Raises UnreadableItem 5003 where bytes are asked for of a span, BlobMissing, BlobCorrupt, and what a failing store
@@ -90,7 +91,7 @@ def from_track(
         yield Media(digest, modality, encoded=(store.read(digest),))
     else:
         check_pictures(modality)
-        frames = evenly(row["keyframes"] or [], max_keyframes)
+        frames = evenly(row["keyframes"] or [], settings.num_keyframes(row["duration_s"]))
         blobs = [digest] if modality == "image" else [frame["digest"] for frame in frames]
         signals = [(one["luma"], one["luma_std"], one["change"]) for one in row["signals"] or []]
         yield Media(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
+
+from mmlake.errors import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,12 +32,20 @@ class EmbedSettings:
     # per window of minilm-l6, special tokens included; it was trained on no more
     text_windows: int = 4
     # windows per text whose token states are averaged; what follows the last one (about 750 words) is not read
-    max_keyframes: int = 16
-    # per video, evenly chosen; more change a mean little
+    keyframes_per_s: float = 2.0
+    # of a film, evenly chosen among those that it has: by its length, so that 30 s are read by more than
+    # 3 s. Keyframes lie where the picture has changed, so a still clip has fewer
+    max_keyframes: int = 64
+    # whatever its length; a film that could not be cut is one unit
     audio_windows: int = 4
     # 30 s windows (Whisper) or 10 s windows (CLAP) per recording, evenly chosen
 
     def __post_init__(self) -> None:
+        if self.keyframes_per_s <= 0 or self.max_keyframes < 1:
+            raise SettingsError(
+                f"embed.keyframes_per_s={self.keyframes_per_s} must be above 0 and embed.max_keyframes="
+                f"{self.max_keyframes} at least 1; correct the setting"
+            )
         # a settings file gives plain tables
         object.__setattr__(
             self,
@@ -44,3 +55,9 @@ class EmbedSettings:
                 for name, source in self.models.items()
             },
         )
+
+    def num_keyframes(self, duration_s: float | None) -> int:
+        """How many keyframes an encoder reads of a film of this length at most."""
+        if duration_s is None:
+            return self.max_keyframes
+        return min(self.max_keyframes, max(1, ceil(duration_s * self.keyframes_per_s)))

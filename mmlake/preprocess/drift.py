@@ -27,6 +27,9 @@ _LEAD_APART_S = 1.0
 _MIN_PAUSED = 0.08  # of a window: speech without pauses fits everywhere, and so does hardly any
 _NEAR_S = 0.3  # windows next to each other agree to this
 _MIN_WINDOWS = 3  # that agree, for drift to be stated
+# and this share of those in which both could be measured: of a right transcript nearly all agree, of one of something
+# else three of 170 do by chance, as windows overlap
+_MIN_AGREEING = 0.2
 
 Times = NDArray[np.float64]
 
@@ -71,7 +74,8 @@ def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duratio
     times_s, late_s = np.array([one for one, _ in measured]), np.array([one for _, one in measured])
     agree = np.array([_agrees(times_s, late_s, at) for at in range(len(measured))], bool)
     times_s, late_s = times_s[agree], late_s[agree]
-    if np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) < _MIN_WINDOWS:
+    spoken_of = sum(_is_paused(words[start : start + window]) for start in starts)
+    if np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) < _MIN_WINDOWS or len(late_s) < _MIN_AGREEING * spoken_of:
         return None
     return Drift(times_s=times_s, late_s=late_s)
 
@@ -83,10 +87,14 @@ def _mask(spans: Sequence[tuple[float, float]], length_s: float) -> NDArray[np.f
     return mask
 
 
+def _is_paused(mask: NDArray[np.float32]) -> bool:
+    return bool(_MIN_PAUSED <= float(mask.mean()) <= 1 - _MIN_PAUSED)
+
+
 def _lag(words: NDArray[np.float32], spoken: NDArray[np.float32], start: int, window: int) -> float | None:
     """How much later the words of a window come than their speech; None where no lag stands out."""
     own = words[start : start + window]
-    if not _MIN_PAUSED <= float(own.mean()) <= 1 - _MIN_PAUSED or len(own) < window // 2:
+    if not _is_paused(own) or len(own) < window // 2:
         return None
     reach = round(_MAX_LAG_S / _STEP_S)
     around = np.pad(spoken, reach)[start : start + len(own) + 2 * reach]

@@ -16,8 +16,12 @@ from mmlake.preprocess.plane_kernels import kernels
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
 _TRANSFORM_PX = 8
-_EDGE, _EDGE_RATIO = 2.0, 3.0  # grey levels across the edge of a block; and against the steps within its calmer side
+# grey levels across the edge of a block; of high ones the weight is so much larger. Motion JPEG of good quality has low
+# ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
+_LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
+_EDGE_RATIO = 3.0  # against the steps within its calmer side
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
+_ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
@@ -42,7 +46,7 @@ def texture(luma_HW: np.ndarray) -> dict[str, float]:
     profile = edges.mean(axis=0)
     return {
         "blockiness": _blockiness(edges),
-        "pixelation": _pixelation(profile),
+        "pixelation": _pixelation(profile) if _has_rows(down, starts, height) else 0.0,
         "noise": _noise(bands),
         "combing": _combing(bands, down),
     }
@@ -53,16 +57,17 @@ def _blockiness(edges_BW: np.ndarray) -> float:
     of transforms."""
     blocks = edges_BW[:, : edges_BW.shape[1] // _TRANSFORM_PX * _TRANSFORM_PX]
     phases = blocks.reshape(len(blocks), -1, _TRANSFORM_PX)
-    return max(0.0, _steps(phases, at=7) - _steps(phases, at=3))
+    low, high = (_steps(phases, at=7, edge=edge) - _steps(phases, at=3, edge=edge) for edge in (_LOW_EDGE, _HIGH_EDGE))
+    return max(0.0, min(low, _HIGH_WEIGHT * high))
 
 
-def _steps(phases_BNP: np.ndarray, *, at: int) -> float:
+def _steps(phases_BNP: np.ndarray, *, at: int, edge: float) -> float:
     """Share of the steps at this phase that are larger than the calmer of their sides."""
     step = phases_BNP[:, :-1, at]
     inside = phases_BNP[:, :, [(at + offset) % _TRANSFORM_PX for offset in (2, 3, 4, 5, 6)]].mean(axis=2)
     # of a phase amid the transform what is to its left lies in the one before
     calmer = np.minimum(inside[:, :-1], inside[:, 1:])
-    return float(((step > _EDGE) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
+    return float(((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
 
 
 def _pixelation(profile_W: np.ndarray) -> float:
@@ -82,6 +87,22 @@ def _sides(width_px: int) -> np.ndarray:
     sides = {float(side) for side in range(_SQUARES_PX[0], _SQUARES_PX[1] + 1)}
     sides |= {width_px / num for num in range(width_px // _SQUARES_PX[1] + 1, width_px // _SQUARES_PX[0])}
     return np.array(sorted(sides))
+
+
+def _has_rows(down: list[np.ndarray], starts: np.ndarray, height: int) -> bool:
+    """Whether steps down the picture stand on few lines at even distances as well: a skyline of equal houses has
+    edges across alone."""
+    steps_L = np.concatenate([band.mean(axis=1) for band in down])
+    lines_L = np.concatenate([np.arange(at, at + len(band)) + 1 for at, band in zip(starts, down, strict=True)])
+    total = float(steps_L.sum())
+    if total < _FEWEST_STEPS * len(steps_L):
+        return False
+    for num in range(max(2, height // _SQUARES_PX[1]), height // _SQUARES_PX[0] + 2):
+        side = height / num
+        is_edge_L = np.abs(lines_L / side - np.round(lines_L / side)) * side <= 1.0
+        if is_edge_L.any() and float(steps_L[is_edge_L].sum()) / total - float(is_edge_L.mean()) > _ROWS_FRACTION:
+            return True
+    return False
 
 
 def _noise(bands: list[np.ndarray]) -> float:

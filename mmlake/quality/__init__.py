@@ -11,7 +11,7 @@ from mmlake.quality.check_settings import CheckSettings
 from mmlake.quality.image import IMAGE_MEASUREMENTS, IMAGE_RULES
 from mmlake.quality.judge import judge
 from mmlake.quality.measurement import Measurement, Scorer
-from mmlake.quality.measures import measure
+from mmlake.quality.measures import measure, with_measures
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.rules import error_codes, rules_digest
 from mmlake.quality.settings import QualitySettings
@@ -40,4 +40,5 @@ __all__ = [
     "rules_digest",
     "tally",
     "unmeasured",
+    "with_measures",
 ]

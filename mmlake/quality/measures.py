@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -73,6 +73,13 @@ def measure(
             if at == len(taken_by):
                 advance(1)
     return _table(units)
+
+
+def with_measures(measures: pa.Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The MEASURES table with more numbers of its units: digest, measure, value, note, producer and revision of
+    each."""
+    added = schemas.from_rows(schemas.MEASURES, [dict(row) | {"status": "ok"} for row in rows])
+    return pa.concat_tables([measures, added]).sort_by([(name, "ascending") for name in schemas.MEASURES.key])
 
 
 def _taken(

@@ -27,6 +27,11 @@ class Rule:
     fix: str  # what to do about it
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in rule
 
+    @property
+    def has_bound(self) -> bool:
+        """Whether there is one to judge by units next to it."""
+        return self.low is not None or self.high is not None
+
     def holds(self, value: float, low: float | None, high: float | None) -> bool:
         """Whether the value lies in [low, high)."""
         return (low is None or value >= low) and (high is None or value < high)

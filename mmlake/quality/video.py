@@ -11,11 +11,13 @@ from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
+from mmlake.quality.mismatch import MISMATCH_RULES
 from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAULT_RULES
 from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.sync import SYNC_MEASUREMENT, SYNC_RULES
 from mmlake.quality.transcript import (
+    FOREIGN_WORDS,
     STRAY_LINES,
     SUBTITLE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
@@ -32,6 +34,8 @@ _BLACK_LUMA, _BLACK_STD = 20.0, 10.0
 _STILL_CHANGE = 1.0
 _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
 _MIN_CONTRAST = 14.0  # grey levels; fog drawn without an edge has 6 to 11, the flattest filmed clip 16
+_SOFT_CONTRAST, _SOFT_BY = 22.0, 0.05  # below it fog measures up to .62, what is out of focus .66 and more
+_SHARP_PART_BY = 0.05  # what a quarter of a blurred picture measures less than all of it
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
 
@@ -84,8 +88,20 @@ def _keyframes(track: Track) -> list[Digest]:
 
 def _blur(planes: list[np.ndarray]) -> float | None:
     """The median blur of the keyframes that have structure: fog and clouds are soft, and in focus."""
-    found = [value for plane in planes if plane.std() >= _MIN_CONTRAST and (value := blur(plane)) is not None]
+    found = [value for plane in planes if (value := _blur_of(plane)) is not None]
     return float(np.median(found)) if found else None
+
+
+def _blur_of(plane_HW: np.ndarray) -> float | None:
+    """The blur of a keyframe, none without structure. A sharp quarter says that the camera was in focus: what stands
+    before a soft ground is filmed so on purpose."""
+    contrast = float(plane_HW.std())
+    if contrast < _MIN_CONTRAST or (whole := blur(plane_HW)) is None:
+        return None
+    height, width = plane_HW.shape[0] // 2, plane_HW.shape[1] // 2
+    parts = [plane_HW[y : y + height, x : x + width] for y in (0, height) for x in (0, width)]
+    sharp = [value for part in parts if part.std() >= _MIN_CONTRAST and (value := blur(part)) is not None]
+    return min([whole, *(value + _SHARP_PART_BY for value in sharp)]) - (_SOFT_BY if contrast < _SOFT_CONTRAST else 0)
 
 
 def _displacement(planes: list[np.ndarray]) -> float:
@@ -183,6 +199,8 @@ VIDEO_RULES = (
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     UNSPOKEN_CUES,
+    FOREIGN_WORDS,
+    *MISMATCH_RULES,
     DAMAGED,
     *SYNC_RULES,
 )

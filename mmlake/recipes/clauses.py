@@ -13,12 +13,16 @@ from mmlake.errors import SettingsError
 from mmlake.recipes.sql import METADATA, Condition, near
 
 SIZES = ("size_bytes", "width_px", "height_px", "duration_s", "num_words")  # columns that `size` may bound
+NEVER = "P0"  # the severity of what enters no version that reads verdicts
 CONTAMINATED, EVAL_SETS = "contaminated", "eval_sets"  # columns: whether an eval set has it, and which ones
 _LANGUAGES = ("language", "lang", "locale")  # fields in which sources state it
 
 
-def causes(rows: pa.Table, statuses: tuple[str, ...], denied: Callable[[Sequence[str]], str | None]) -> pa.Array:
-    """See `Recipe.causes`. denied: the first of these licences that is not admitted."""
+def causes(
+    rows: pa.Table, statuses: tuple[str, ...], denied: Callable[[Sequence[str]], str | None], *, judges: bool
+) -> pa.Array:
+    """See `Recipe.causes`. denied: the first of these licences that is not admitted. judges: whether verdicts count;
+    then P0 keeps out whatever the statuses are."""
     status = pc.fill_null(rows["status"].combine_chunks().cast(pa.string()), "None")
     rule = pc.fill_null(rows["rule"].combine_chunks().cast(pa.string()), "")
     named = pc.if_else(
@@ -27,6 +31,9 @@ def causes(rows: pa.Table, statuses: tuple[str, ...], denied: Callable[[Sequence
         pc.binary_join_element_wise("status", status, ":"),
     )
     admitted = pc.is_in(status, value_set=pa.array(list(statuses), pa.string()))
+    if judges:
+        severity = pc.fill_null(rows["severity"].combine_chunks().cast(pa.string()), "")
+        admitted = pc.and_(admitted, pc.not_equal(severity, NEVER))
     by_status = pc.if_else(admitted, pa.scalar(None, pa.string()), named)
     return pc.coalesce(by_status, _denied(rows["licences"].combine_chunks(), denied))
 

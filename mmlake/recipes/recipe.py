@@ -50,7 +50,8 @@ class Recipe:
     languages: tuple[str, ...] = ()
     # codes as the sources state them; a part of which nobody says the language stays
     statuses: tuple[str, ...] = ADMITTED
-    # item statuses that enter; unreadable may never be among them
+    # item statuses that enter; unreadable may never be among them, and of quarantined ones P0 never enters either, but
+    # where no verdict is read at all
     drop_tiers: tuple[str, ...] = TIERS
     # duplicates tied to their survivor by these tiers stay out. exact: of samples with the same leading parts one stays
     drop_carried: tuple[str, ...] = ()
@@ -154,7 +155,7 @@ class Recipe:
     def causes(self, rows: pa.Table) -> pa.Array:
         """What keeps each digest out wherever it stands: rule:<name>, status:<name> or licence:<id>; null where nothing
         does. rows: of the catalog."""
-        return causes(rows, self.statuses, self.denied_licence)
+        return causes(rows, self.statuses, self.denied_licence, judges=self.judges)
 
     def lead_causes(self, rows: pa.Table) -> pa.Array:
         """What keeps each digest out where it leads a sample: source:<name>, size, language,

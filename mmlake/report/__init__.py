@@ -19,6 +19,7 @@ from mmlake.report.data import (
     ReportData,
     ReportSettings,
     RuleCount,
+    SourceRow,
     TierCount,
     TrackExample,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "ReportData",
     "ReportSettings",
     "RuleCount",
+    "SourceRow",
     "TierCount",
     "TrackExample",
     "Written",

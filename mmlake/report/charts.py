@@ -8,7 +8,10 @@ from typing import Any
 from markupsafe import Markup
 
 from mmlake.report import svg
-from mmlake.report.data import RuleCount
+from mmlake.report.data import RuleCount, SourceRow
+
+_MAX_SOURCES = 12  # the least usable ones; the table has all
+_MOSTLY_USABLE = 0.5  # as the checks of verdicts, where nothing is set
 
 
 def rule_chart(rules: Sequence[RuleCount]) -> Markup:
@@ -22,6 +25,21 @@ def rule_chart(rules: Sequence[RuleCount]) -> Markup:
         for rule in rules[:16]
     ]
     return svg.bars(rows, title="findings per rule", unit="items") if rows else Markup("")
+
+
+def source_chart(sources: Sequence[SourceRow]) -> Markup:
+    """A bar for each of the least usable sources."""
+    ranked = sorted(sources, key=lambda one: (one.usable_fraction, -one.num_units, one.source, one.modality))
+    rows = [
+        svg.Bar(
+            f"{one.source} ({one.modality})",
+            100 * one.usable_fraction,
+            f"{one.usable_fraction:.1%} of {one.num_units:,}, weighted {one.weighted_fraction:.1%}",
+            "ok" if one.usable_fraction >= _MOSTLY_USABLE else "quarantined",
+        )
+        for one in ranked[:_MAX_SOURCES]
+    ]
+    return svg.bars(rows, title="usable share of each source", unit="percent of its units") if rows else Markup("")
 
 
 def decision_words(decision: dict[str, Any]) -> str:

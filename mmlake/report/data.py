@@ -87,6 +87,19 @@ class ModalityRows:
 
 
 @dataclass(kw_only=True, slots=True)
+class SourceRow:
+    """How much of one source a version can use, and why not more."""
+
+    source: str
+    modality: str
+    num_units: int
+    usable_fraction: float  # ok or flagged
+    weighted_fraction: float  # likewise, each with its weight
+    causes: dict[str, int] = field(default_factory=dict)  # gravest rule -> units that no version takes
+    lowered: dict[str, int] = field(default_factory=dict)  # gravest rule -> units with a smaller weight
+
+
+@dataclass(kw_only=True, slots=True)
 class FlowStep:
     """One stage that rows of a modality pass. num_rows is what enters; lost is what leaves there, by cause."""
 
@@ -117,6 +130,7 @@ class RuleCount:
     severity: str
     count: int
     error_code: int | None = None
+    has_review: bool = False  # whether `mmlake review` draws a set next to its bound
     examples: list[Example] = field(default_factory=list)
 
 
@@ -198,6 +212,7 @@ class ReportData:
     generated_at: str = ""  # ISO 8601; given, so that the same data gives the same file
     facts: dict[str, str] = field(default_factory=dict)  # settings digest, release, machine: shown at the end
     rows: list[ModalityRows] = field(default_factory=list)
+    sources: list[SourceRow] = field(default_factory=list)
     # modality -> steps; the last one is what the version holds
     flows: dict[str, list[FlowStep]] = field(default_factory=dict)
     rules: list[RuleCount] = field(default_factory=list)

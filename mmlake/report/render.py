@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from mmlake.drawing import shown
 from mmlake.report import svg
-from mmlake.report.charts import cost_chart, decision_chart, decision_words, price_words, rule_chart
+from mmlake.report.charts import cost_chart, decision_chart, decision_words, price_words, rule_chart, source_chart
 from mmlake.report.checksum import with_checksum
 from mmlake.report.data import (
     ClusterCard,
@@ -121,6 +121,7 @@ def render_report(
             truth=any(row.planted is not None for row in data.tiers),
             estimates=any(row.estimated for row in data.tiers),
             rule_chart=rule_chart(_ranked(data.rules)),
+            source_chart=source_chart(data.sources),
             decision_words=decision_words(data.decision),
             decision_chart=decision_chart(data.decision),
             cost_chart=cost_chart(data.costs),
@@ -178,7 +179,8 @@ class _View:
     def rule(self, each: RuleCount) -> dict[str, Any]:
         """A rule with as many examples as are to be shown."""
         shown = self._few(each.examples, self.settings.max_examples_per_rule, "examples of rules")
-        plain = {name: getattr(each, name) for name in ("rule", "modality", "severity", "count", "error_code")}
+        names = ("rule", "modality", "severity", "count", "error_code", "has_review")
+        plain = {name: getattr(each, name) for name in names}
         return {**plain, "examples": [self.example(example) for example in shown]}
 
     def clusters(self, clusters: Sequence[DuplicateCluster]) -> list[tuple[tuple[str, str], dict[str, Any]]]:
@@ -271,6 +273,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("summary", "Summary", not data.review),
         ("review", "Review", data.review),
         ("flow", "Flow of rows", parts["flows"]),
+        ("sources", "Usable by source", data.sources),
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
         ("bounds", "Pairs at the bounds", parts["pairs"]),

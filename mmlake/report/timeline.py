@@ -12,10 +12,11 @@ from markupsafe import Markup
 
 from mmlake.report.svg import _px, number, tag, text, ticks
 
-_WIDTH_PX = 760  # at which it is decided what fits; as `--measure` of the style
+_WIDTH_PX = 690  # at which it is decided what fits; `--measure` of the style without the names at the left
 _CHAR_PX = 6.4  # of a word, on average
 _FRAME_WH = (72, 42)
 _MAX_LANES = 4
+_NUM_HUES = 10  # of the style
 _LANE_PX = 17
 Span = Mapping[str, Any]  # start_s, end_s
 
@@ -32,7 +33,7 @@ def timeline(
     media_start_s: float = 0.0,
 ) -> Markup:
     """The picture. keyframes: (time_s, data URI). words: each with `text`. spans: further rows by their names, such as
-    subtitles, each span with `text`; `speech` is drawn behind the sound."""
+    subtitles, each span with `text`; `speech` is drawn behind the sound, and of `speakers` each has its colour."""
     place = _Axis(duration_s)
     y = 0.0
     parts = []
@@ -42,7 +43,7 @@ def timeline(
         "shots": _shots(place, shots),
         "sound": _sound(place, peaks, spans.get("speech", ())),
         "words": _texts(place, words),
-        **{name: _texts(place, row) for name, row in spans.items() if name != "speech"},
+        **{name: _texts(place, row, by_text=name == "speakers") for name, row in spans.items() if name != "speech"},
     }.items():
         if height:
             label = text(-6, 12, name, _class="axis", text_anchor="end") if name else Markup("")
@@ -129,8 +130,10 @@ def _sound(place: _Axis, peaks: Sequence[float], speech: Sequence[Span]) -> tupl
     return [*rows, tag("svg", box, shape)], 48
 
 
-def _texts(place: _Axis, spans: Sequence[Span]) -> tuple[list[Markup], int]:
-    """Each text in the first lane with room for it; where there is none, its bar alone, with the text as a tip."""
+def _texts(place: _Axis, spans: Sequence[Span], *, by_text: bool = False) -> tuple[list[Markup], int]:
+    """Each text in the first lane with room for it; where there is none, its bar alone, with the text as a tip.
+    by_text: equal texts have one colour, others another."""
+    hues = {name: count % _NUM_HUES for count, name in enumerate(dict.fromkeys(str(one["text"]) for one in spans))}
     free_px = [-1.0] * _MAX_LANES
     rows, num_lanes = [], 0
     for span in sorted(spans, key=lambda one: (one["start_s"], one["end_s"])):
@@ -143,7 +146,8 @@ def _texts(place: _Axis, spans: Sequence[Span]) -> tuple[list[Markup], int]:
         num_lanes = max(num_lanes, lane + 1)
         at, top = place.percent(span["start_s"]), lane * _LANE_PX
         tip = f"{shown}, {span['start_s']:.2f} to {span['end_s']:.2f} s"
-        bar = {"x": at, "y": top, "width": place.width(span), "height": 3, "class": "f-c1", "data-tip": tip}
+        hue, height = (hues[shown], 5) if by_text else (1, 3)
+        bar = {"x": at, "y": top, "width": place.width(span), "height": height, "class": f"f-c{hue}", "data-tip": tip}
         rows.append(tag("rect", bar))
         if fits:
             rows.append(tag("text", {"x": at, "y": top + 14, "class": "word", "data-tip": tip}, shown))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +44,7 @@ def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.
 
 
 def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
-    return quality.measure(
+    measured = quality.measure(
         tracks,
         job.row.measurements,
         alignments=None if job.row.aligner is None else job.read("alignments", ["digest", "confidence"]),
@@ -51,13 +53,29 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
         runner=job.runner,
         advance=job.advance,
     )
+    return quality.with_measures(measured, _agreements(job, tracks)) if job.row.agreements else measured
+
+
+def _agreements(job: Job, tracks: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows of measures that encoders take of how far the tracks of a unit agree."""
+    lake = job.lake
+    found = embed.agreement(
+        contracts.made(tracks),
+        store=lake.store,
+        executor=lake.executor,
+        settings=lake.settings.embed,
+        encoders=lake.parts.encoders,
+        runner=job.runner,
+    )
+    return ({"digest": digest, **asdict(one)} for digest, one in found)
 
 
 def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     row = lake.parts.modality(modality)
     revisions = {f"measurements/{one.name}": one.revision for one in row.measurements}
     revisions |= {f"scorers/{one.name}": one.revision for one in row.scorers}
-    return parts.steering([*row.measurements, *row.scorers]) | revisions
+    agreeing = embed.steers(lake.settings.embed, lake.parts.encoders) if row.agreements else {}
+    return parts.steering([*row.measurements, *row.scorers]) | revisions | agreeing
 
 
 def _check_measures(job: Job, measures: pa.Table) -> int:
@@ -266,7 +284,7 @@ ROW_STEPS: dict[str, Step] = {
             name="measures",
             stage="quality",
             schema=schemas.MEASURES,
-            code_version="6",
+            code_version="7",
             in_workers=True,
             make=_measures,
             remake=_retry_measures,
@@ -315,7 +333,7 @@ ROW_STEPS: dict[str, Step] = {
             name="embeddings",
             stage="embed",
             schema=schemas.EMBEDDINGS,
-            code_version="3",
+            code_version="4",
             in_workers=True,
             make=_embeddings,
             remake=_retry_embeddings,

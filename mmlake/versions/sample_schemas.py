@@ -48,7 +48,7 @@ EXCLUDED = pa.schema(
     ]
 )
 CATALOG_COLUMNS = (
-    "digest", "modality", "status", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
+    "digest", "modality", "status", "severity", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from mmlake import schemas
 from mmlake.compute import Executor
 from mmlake.embed import EmbedSettings, Encoder, embed
 from mmlake.embed.classical import Classical
+from mmlake.embed.media import from_track
 from mmlake.modalities import MODALITIES
 from mmlake.store import BlobStore
 from tests import make
@@ -123,3 +124,12 @@ def _load(settings, device):
 
 def _size(media):
     return np.array([float(len(media.data()))])
+
+
+@pytest.mark.parametrize(("duration_s", "num"), [(3.0, 6), (30.0, 60), (7200.0, 64), (0.1, 1), (None, 64)])
+def test_a_film_is_read_by_keyframes_at_a_rate_and_not_by_a_fixed_number(store, duration_s, num) -> None:
+    keyframes = [{"time_s": float(at), "digest": picture(store, 0), "shot": 0} for at in range(100)]
+    row = {"digest": "a", "parent_digest": "a", "span_start_s": None, "span_end_s": None, "keyframes": keyframes}
+    row |= {"signals": [], "duration_s": duration_s}
+    with from_track(row, "video", reads="pictures", store=store, shared=None, settings=EmbedSettings()) as media:
+        assert len(media.pictures()) == num

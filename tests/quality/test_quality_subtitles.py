@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from quality_media import table_of, track
 
 from mmlake.modalities import MODALITIES
 from mmlake.quality import judge, measure
-from mmlake.quality.transcript import SUBTITLE_MEASUREMENT, UNSPOKEN_CUES
+from mmlake.quality.transcript import FOREIGN_WORDS, SUBTITLE_MEASUREMENT, UNSPOKEN_CUES, together
 from mmlake.store import BlobStore
 
 Spans = list[tuple[float, float]]
@@ -66,3 +68,37 @@ def test_what_is_flagged_has_its_code_and_a_smaller_weight(tmp_path) -> None:
 def test_without_evidence_there_is_no_number(tmp_path, given: dict) -> None:
     value, verdict = judged(tmp_path, **given)
     assert (value, verdict["status"]) == (None, "ok")
+
+
+SPOKEN: Spans = [(5.0, 9.0), (15.0, 19.0), (23.0, 28.0)]  # 13 s, none of them under a line
+
+
+@pytest.mark.parametrize(
+    "speech, match, agreement, status",
+    [
+        (SPOKEN, 0.02, 0.02, "quarantined"),  # nobody speaks where they stand, nor says what they say
+        (SPOKEN, 0.25, 0.25, "ok"),  # late, but said
+        (LINES, 0.02, 1.0, "ok"),  # doubted by the aligner, in a room that reverberates
+        ([(0.0, 4.0)], 0.0, None, "ok"),  # signed or sung: hardly anybody speaks
+        ([(0.0, 29.9)], 0.0, None, "ok"),  # speech everywhere agrees with everything
+        (SPOKEN, None, None, "ok"),  # a language that cannot be judged
+    ],
+)
+def test_subtitles_of_another_film_never_enter(tmp_path, speech: Spans, match, agreement, status: str) -> None:
+    cues = [{"text": "Come in.", "start_s": start_s, "end_s": end_s} for start_s, end_s in LINES]
+    spoken = [{"start_s": start_s, "end_s": end_s} for start_s, end_s in speech]
+    row = track("a" * 64, "video", duration_s=30.0, cues=cues, speech=spoken, transcript_source="source")
+    tracks = table_of([row])
+    parents = tracks.column("parent_digest").to_pylist()
+    alignments = pa.table({"digest": parents, "confidence": pa.array([match], pa.float64())})
+    measures = measure(tracks, [SUBTITLE_MEASUREMENT], store=BlobStore(tmp_path / "store"), alignments=alignments)
+    values = {one["measure"]: one["value"] for one in measures.to_pylist()}
+    (verdict,) = judge(tracks, measures, [FOREIGN_WORDS]).to_pylist()
+    assert values["words_agreement"] == (None if agreement is None else pytest.approx(agreement, abs=0.1))
+    assert (verdict["status"], verdict["severity"]) == (status, "P0" if status == "quarantined" else None)
+
+
+def test_the_correlation_of_lines_and_speech_is_that_of_two_masks() -> None:
+    lines, speech = np.zeros(1000), np.zeros(1000)
+    lines[100:400], speech[250:700] = 1, 1
+    assert together(30.0, 45.0, 15.0, 100.0) == pytest.approx(np.corrcoef(lines, speech)[0, 1])

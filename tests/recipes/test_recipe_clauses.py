@@ -24,7 +24,7 @@ def rows_with(*rows: dict) -> pa.Table:
     """Catalog rows with measures and source fields."""
     base = chosen([catalog_row(0)])  # the schema of the tests of versions
     assert base.samples.num_rows == 1
-    strings = {"digest", "modality", "status", "rule", "reason", "tier", "survivor"}
+    strings = {"digest", "modality", "status", "severity", "rule", "reason", "tier", "survivor"}
     fields = [(one, pa.string()) for one in sorted(strings)]
     fields += [("weight", pa.float32()), ("licences", pa.list_(pa.string())), ("sources", pa.list_(pa.string()))]
     fields += [("width_px", pa.int32()), ("sharpness", pa.float64())]
@@ -84,6 +84,17 @@ def test_the_causes_of_the_package_recipes_are_what_they_were() -> None:
         "status:quarantined", "rule:blank", "status:None", "status:unreadable",
     ]  # fmt: skip
     assert RECIPES["everything"].causes(rows).to_pylist() == [None, None, "status:None", "status:unreadable"]
+
+
+def test_p0_enters_no_version_that_reads_verdicts_and_p1_does_where_a_recipe_says_so() -> None:
+    rows = rows_with(
+        catalog_row(0, status="quarantined", severity="P0", rule="av_detached"),
+        catalog_row(1, status="quarantined", severity="P1", rule="blank"),
+        catalog_row(2, status="flagged", severity="P2", rule="static"),
+    )
+    isolated = parse('name = "mine"\nstatuses = ["ok", "flagged", "quarantined"]', origin="x.toml")
+    assert isolated.causes(rows).to_pylist() == ["rule:av_detached", None, None]
+    assert RECIPES["everything"].causes(rows).to_pylist() == [None, None, None]  # it reads no verdict
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app
 from mmlake.errors import SettingsError
+from mmlake.modalities import MODALITIES
+from mmlake.quality.rule import NUM_FAILURES
 from mmlake.review import YES, draw, rules_of, shares
 
 RULE = "text_too_short"
@@ -130,3 +132,10 @@ def test_an_unknown_rule_is_answered_with_those_there_are(done):
 def test_a_measure_that_no_unit_has_is_no_empty_set(done, tmp_path):
     with pytest.raises(SettingsError, match="no unit of .* has the measure 'transcript_match'"):
         call("wrong_transcript", "--lake", done.lake.root, "--out", tmp_path)
+
+
+@pytest.mark.parametrize("modality", ["video", "audio"])
+def test_every_rule_of_films_and_recordings_has_a_measure_and_a_bound_to_review(modality: str) -> None:
+    row = MODALITIES[modality]
+    taken = {NUM_FAILURES, *row.agreements, *(name for one in row.measurements for name in one.measures)}
+    assert {rule.name for rule in row.rules if not rule.has_bound or rule.measure not in taken} == set()

@@ -11,7 +11,10 @@ CURATED = RECIPES["curated"]
 _STRINGS = pa.list_(pa.string())
 _CATALOG = pa.schema(
     [
-        *((name, pa.string()) for name in ("digest", "modality", "status", "rule", "reason", "tier", "survivor")),
+        *(
+            (name, pa.string())
+            for name in ("digest", "modality", "status", "severity", "rule", "reason", "tier", "survivor")
+        ),
         ("weight", pa.float32()),
         ("licences", _STRINGS),
         ("sources", _STRINGS),

@@ -1,4 +1,4 @@
-"""Part `clock` of `mmlake bench av`: sound against picture, as the measures step finds it."""
+"""Part `clock` of `mmlake bench av`: sound against picture, and words against sound, as the steps of a run find it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.bench.av.clock_films import JUMP, LIGHT, NOTHING, clicks, event_film, event_times
+from mmlake.bench.av.clock_words import drifts, mismatches
 from mmlake.bench.av.rows import AvRow, Part, Run
 from mmlake.errors import SettingsError
 from mmlake.preprocess import PreprocessSettings
@@ -37,6 +38,8 @@ def generated(run: Run) -> Iterator[AvRow]:
     run.advance(run.limit)
     num = sum(offset_s is not None for offset_s in false)
     yield AvRow(_NAME, "sound of something else", "offsets made up", float(num), "<= 0", len(false))
+    yield from drifts(run, _NAME)
+    yield from mismatches(run, _NAME)
 
 
 def labelled(folder: Path, run: Run) -> Iterator[AvRow]:
@@ -96,7 +99,7 @@ def _measured(film: Path) -> float | None:
 
 PART = Part(
     name=_NAME,
-    what="how far sound and picture are apart",
+    what="how far sound, picture and words are apart, and whether they belong together",
     generated=generated,
     labelled=labelled,
     truth=f"{_LABELS} with the columns file and offset_s: how many seconds later the sound comes",

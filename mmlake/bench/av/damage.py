@@ -73,7 +73,7 @@ class _Tally:
         self.by_rule.update(found)
 
 
-class _Judge:
+class FilmJudge:
     """Verdicts on films, through the steps that a lake runs."""
 
     def __init__(self, scratch: Path) -> None:
@@ -101,7 +101,7 @@ class _Judge:
 
 def generated(run: Run) -> Iterator[AvRow]:
     """Clean films of each kind, half as many as `limit`; of each damage `limit` films."""
-    judged, clean = _Judge(run.scratch), {kind: _Tally() for kind in CLEAN}
+    judged, clean = FilmJudge(run.scratch), {kind: _Tally() for kind in CLEAN}
     bases: list[Path] = []
     for at, kind in enumerate(CLEAN):
         for number in range(max(1, run.limit // 2)):
@@ -120,7 +120,7 @@ def generated(run: Run) -> Iterator[AvRow]:
 def labelled(folder: Path, run: Run) -> Iterator[AvRow]:
     """Films of a folder: those that are labelled damaged, those that are not, and those damaged here."""
     labels = _labels(folder)
-    judged = _Judge(run.scratch)
+    judged = FilmJudge(run.scratch)
     clean, known = {"clean": _Tally()}, {name: _Tally() for name in sorted(set(labels.values()) - {_CLEAN})}
     bases = []
     for path, label in sorted(labels.items()):
@@ -153,7 +153,7 @@ def _labels(folder: Path) -> Mapping[Path, str]:
     return labels
 
 
-def _damaged(bases: list[Path], judged: _Judge, run: Run) -> dict[str, _Tally]:
+def _damaged(bases: list[Path], judged: FilmJudge, run: Run) -> dict[str, _Tally]:
     """Each damage done to `limit` films, taken in turn."""
     found = {name: _Tally() for name in DAMAGES}
     for at, (name, tally) in enumerate(found.items()):
