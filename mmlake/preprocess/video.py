@@ -73,10 +73,8 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
                 else:
                     writer.add(frame)
             sound = writer.finish()
-    if decode is not None and decoding.num_counted != reader.num_frames and video_codec not in _HIDDEN_FRAMES:
-        raise Refused(
-            3114, f"{decode.decoder} gave num_frames={reader.num_frames}, the film has {decoding.num_counted}"
-        )
+    if decode is not None and video_codec not in _HIDDEN_FRAMES:
+        _check_count(decode, reader.num_frames, decoding.num_counted)
     if isinstance(reader, GopReader) and not reader.read_groups(path):
         return _decoded(path, replace(settings, decode=ALL), None)
     if not reader.num_frames:
@@ -102,11 +100,8 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         "damages": decoding.damages.column(),
     }
     if sound:
-        columns |= {
-            "audio_codec": audio_codec,
-            "sample_rate_hz": writer.sample_rate_hz,
-            "num_channels": writer.num_channels,
-        }
+        rate_hz, num_channels = writer.sample_rate_hz, writer.num_channels
+        columns |= {"audio_codec": audio_codec, "sample_rate_hz": rate_hz, "num_channels": num_channels}
     return VideoDecoded(
         columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
     )
@@ -123,6 +118,12 @@ def _check_header(
         check_bounds(played, container_s, settings=settings)
     if stream.frames > settings.max_frames:
         raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
+
+
+def _check_count(decode: DecodeSettings, num_frames: int, num_packets: int) -> None:
+    """Raises Refused where the chosen row gave another number of frames than the film has."""
+    if num_frames != num_packets:
+        raise Refused(3114, f"{decode.decoder} gave num_frames={num_frames}, the film has {num_packets}")
 
 
 def _read(reader: FilmReader, film: Film, decode: DecodeSettings) -> None:

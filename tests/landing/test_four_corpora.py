@@ -43,7 +43,7 @@ def bucket() -> Iterator[str]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "NO_PROXY": "127.0.0.1",
     }
-    with pytest.MonkeyPatch.context() as patch, s3_server() as endpoint:
+    with pytest.MonkeyPatch.context() as patch, s3_server(*list(names.values())[:2]) as endpoint:
         for name, value in (
             *names.items(),
             ("AWS_CONFIG_FILE", "/dev/null"),
