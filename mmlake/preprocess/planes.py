@@ -63,7 +63,7 @@ def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int, lines: i
         half_H, num = small_HW.shape[0] // 2, num // 2
         small_HW = cv2.resize(small_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
     if (len(small_HW), num) == size_HW:
-        return small_HW[:, :num]
+        return np.ascontiguousarray(small_HW[:, :num])  # loops take no lines with bytes behind them
     out = np.empty(size_HW, np.uint8)
     shrink(np.ascontiguousarray(small_HW), num, out)
     return out

@@ -218,7 +218,8 @@ def test_unusable_arguments_are_refused(folder, fields: dict) -> None:
 
 
 def test_no_decoder_executes_what_it_reads(folder) -> None:
-    assert sorted(DECODERS) == ["bytes", "clip", "frames", "image", "json", "sound", "text"]
+    known = ["bytes", "clip", "frames", "image", "json", "log_mel", "log_mel_128", "sound", "text"]
+    assert sorted(DECODERS) == known
     with pytest.raises(SettingsError, match="pickle"):
         ShardStream(folder, decode={"pkl": "pickle"})
 
