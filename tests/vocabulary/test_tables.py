@@ -126,7 +126,7 @@ def test_columns_are_read_in_the_order_asked_for(tables) -> None:
 
 def test_a_column_that_the_table_does_not_have_is_named(tables) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
-    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v3.; re-materialize"):
+    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v4.; re-materialize"):
         tables.read(SLOT, columns=["digest", "unit"])
 
 
@@ -200,7 +200,7 @@ def test_the_data_version_does_not_depend_on_the_stamp(stamp) -> None:
 
 def test_the_data_version_does_not_depend_on_foreign_metadata_or_columns() -> None:
     assert version_of(
-        rows(20).append_column("note", pa.nulls(20)).replace_schema_metadata({"pandas": "{}"})
+        rows(20).append_column("remark", pa.nulls(20)).replace_schema_metadata({"pandas": "{}"})
     ) == version_of(rows(20))
 
 
