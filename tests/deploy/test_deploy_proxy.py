@@ -10,8 +10,11 @@ import http.client
 import http.server
 import re
 import shutil
+import socket
 import subprocess
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -117,6 +120,15 @@ class _Everything(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def _wait_for(port: int, child: subprocess.Popen[bytes], limit_s: float = 60.0) -> None:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until and child.poll() is None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"nginx did not listen on port {port} within {limit_s} s")
+
+
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory):
     """host:port of a real nginx with our file, in front of a server that says yes to all."""
@@ -133,9 +145,13 @@ def proxy(tmp_path_factory):
         f"pid {folder}/pid; error_log {folder}/log; events {{}} http {{ access_log off; {paths}\n{rules}\n}}"
     )
     nginx = ["nginx", "-e", f"{folder}/log", "-c", f"{folder}/nginx.conf"]
-    subprocess.run([*nginx, "-g", "daemon on;"], check=True, capture_output=True)  # returns once it listens
-    yield f"127.0.0.1:{port}"
-    subprocess.run([*nginx, "-s", "stop"], check=True, capture_output=True)
+    # no pipes and no daemon: one that inherits them would be waited for without end
+    with subprocess.Popen([*nginx, "-g", "daemon off;"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        try:
+            _wait_for(port, child)
+            yield f"127.0.0.1:{port}"
+        finally:
+            child.terminate()
     upstream.shutdown()
     upstream.server_close()
 
