@@ -9,7 +9,7 @@ from markupsafe import Markup
 from mmlake.report.data import FlowStep
 from mmlake.report.svg import tag, text
 
-_COLUMN_PX, _BAND_PX, _TOP_PX = 170, 86, 34
+_COLUMN_PX, _LAST_PX, _BAND_PX, _TOP_PX = 160, 96, 86, 34  # five columns fit the page, without scrolling
 # first word of a cause -> colour
 _CAUSES = {"unreadable": "unreadable", "quarantined": "quarantined", "exact": "c1", "near": "c4", "semantic": "c6"}
 
@@ -19,7 +19,7 @@ def flow(steps: Sequence[FlowStep], *, title: str) -> Markup:
     if not steps:
         return Markup("")
     largest = max(max(step.num_rows for step in steps), 1)
-    width = _COLUMN_PX * len(steps) + 20
+    width = _COLUMN_PX * (len(steps) - 1) + _LAST_PX + 20
     most = max(len([1 for count in step.lost.values() if count]) for step in steps)
     height = _TOP_PX + _BAND_PX + 30 + 26 * max(most, 1)
     parts: list[Markup] = []
@@ -49,7 +49,9 @@ def _column(step: FlowStep, *, x: float, scale: float, last: bool) -> list[Marku
     parts.append(tag("rect", {"x": x, "y": _TOP_PX, "width": 6, "height": enters, "class": "node"}))
     if last:
         parts.append(
-            tag("rect", {"x": x + 6, "y": _TOP_PX, "width": 90, "height": enters, "rx": 2, "class": "band-ok"})
+            tag(
+                "rect", {"x": x + 6, "y": _TOP_PX, "width": _LAST_PX - 6, "height": enters, "rx": 2, "class": "band-ok"}
+            )
         )
         return parts
     if stays:
