@@ -134,7 +134,7 @@ def run_and_show(
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
     with (
         without_stub(lake_dir),
-        explained(dagster_home(lake_dir)),
+        _explained(dagster_home(lake_dir)),
         open_instance(lake_dir) as instance,
         watching(quiet) as phase,
     ):
@@ -157,9 +157,7 @@ def run_and_show(
         truth=met,
         samples=compare_samples(lake, truth, ran.versions["curated"]) if truth else None,
         units=compare_units(lake, truth, ran.versions["curated"]) if truth else None,
-        tracks=next(iter(track_samples(lake.shards_dir / lake.versions.resolve("curated"), 1)), None)
-        if truth
-        else None,
+        tracks=_clip(lake) if truth else None,
         runs=ran.runs,
         made=ran.made,
         versions=ran.versions,
@@ -182,7 +180,7 @@ def publish_and_show(
     from mmlake_assets.run import publish_one
 
     resource = LakeResource.at(str(lake_dir), None, settings_file=str(settings) if settings else None)
-    with explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
+    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
         ran = publish_one(resource, CudaExecutorResource(device=device), instance, request=request, phase=phase)
     name = ran.versions[request.branch]
     made = resource.open().versions.read(name)
@@ -236,12 +234,12 @@ def ready_history(root: Path) -> None:
     from mmlake_assets.instance import dagster_home, read_history
 
     make_root(root)
-    with explained(dagster_home(root)):
+    with _explained(dagster_home(root)):
         read_history(root)
 
 
 @contextmanager
-def explained(home: Path) -> Iterator[None]:
+def _explained(home: Path) -> Iterator[None]:
     """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's databases as what it is, and
     HistoryCorrupt where they are damaged."""
     from dagster import DagsterError
