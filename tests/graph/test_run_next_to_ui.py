@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mmlake import publish
-from mmlake.errors import LakeLocked
-from mmlake.publish.version import publish_version
+from mmlake.locks import exclusive_lock
+from mmlake.publish.version_names import slot_of
 from tests.faults import jobs, state
 from tests.graph.deployment import Deployment, deployed
 
@@ -58,31 +59,23 @@ def test_a_run_next_to_a_ui_ends_at_the_ids_of_an_undisturbed_one_and_so_do_the_
     assert state.problems(opened) == []
 
 
-def test_a_second_writer_of_the_catalog_or_of_a_version_goes_on_from_what_the_first_left(own) -> None:
-    """As two processes come to the same step: the later one waits, and ends at the same."""
-    lake, name = own.lake, "curated-v001"
-    before = state_of(lake)
-    rival = [
-        sys.executable,
-        "-c",
-        "import sys; from mmlake.lake import Lake; from mmlake import publish; "
-        "from mmlake.publish.version import publish_version; lake = Lake(sys.argv[1]); print(flush=True); "
-        f"publish.update_catalog(lake); publish_version(lake, {name!r})",
-        str(lake.root),
-    ]
-    with subprocess.Popen(rival, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
-        other.stdout.readline()
-        publish.update_catalog(lake)
-        publish_version(lake, name)
-        _, said = other.communicate(timeout=PATIENCE_S)
-    assert other.returncode == 0, said
-    assert LakeLocked.__name__ not in said
-    assert state_of(own.lake) == before
-
-
-def state_of(lake) -> dict[str, object]:
-    return {
-        "catalog": lake.catalog.data_version(),
-        "refs": (lake.versions.branches(), lake.versions.tags()),
-        "problems": jobs.checked(lake),
-    }
+@pytest.mark.parametrize("name", ["catalog", "training_shards"])
+def test_a_second_writer_waits_and_goes_on_from_what_the_first_left(own, name: str) -> None:
+    """Two processes that came to the same step: the first holds its turn, and what refuses a second writer at once."""
+    lake, version = own.lake, "curated-v001"
+    taken, writes = {
+        "catalog": (".catalog", lake.catalog.root),
+        "training_shards": (f"results/{version}/writer", lake.shards_dir / lake.versions.resolve(version)),
+    }[name]
+    before = lake.catalog.data_version(), lake.tables.stamp(slot_of("training_shards", version)).data_version
+    with ThreadPoolExecutor(1) as pool:
+        with lake.turn(taken), exclusive_lock(writes / "writer.lock", what="it"):
+            if name == "catalog":
+                waiting = pool.submit(publish.update_catalog, lake)
+            else:
+                waiting = pool.submit(publish.run_version_step, publish.VERSION_STEPS[name], lake, version)
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=1)
+        waiting.result()
+    after = lake.catalog.data_version(), lake.tables.stamp(slot_of("training_shards", version)).data_version
+    assert (after, jobs.checked(lake)) == (before, [])
