@@ -23,7 +23,7 @@ from mmlake.cuts import CutCache
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.lake_memory import FORMAT as FORMAT
 from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_memory
-from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
+from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address, refuse_around
 from mmlake.locks import exclusive_lock, shared_lock, waiting_lock
 from mmlake.parts import BUILT_IN, Parts, parts_of
 from mmlake.registry import Registry
@@ -373,7 +373,8 @@ class Lake:
 
     def _opened(self, landing: Landing | Place) -> Landing:
         client = self._client_for(landing)
-        return as_landing(landing, remote=self.settings.remote, s3_client=client, connections=self.connections)
+        opened = as_landing(landing, remote=self.settings.remote, s3_client=client, connections=self.connections)
+        return refuse_around(self.root, opened)
 
     def _without_logins(self, landing: Any) -> Any:
         """The landing zones as they were given, without the logins of addresses: what is remembered has none."""
