@@ -6,6 +6,7 @@ library and `packaging` alone; nothing is fetched.
     python deploy/supply.py check         installed files against their packages' lists, and these against the lock
     python deploy/supply.py sbom OUT      the bill of materials of what is installed
     python deploy/supply.py licences OUT  the same as a page
+    python deploy/supply.py audited FILE  what `pip-audit --format json` found and what it skipped
 
 A hash is that of the list of files that a package has, each with its SHA-256: equal wherever the same wheel is
 installed, from whatever index. Wheels of another platform, and builds of one's own such as torch for CPUs, have others.
@@ -249,6 +250,32 @@ def licences() -> str:
     return "\n".join(lines) + "\n"
 
 
+def audited(report: str) -> tuple[list[str], int]:
+    """(lines to print, exit code) of a report of pip-audit: 1 where something is known to be vulnerable, 3 where a pin
+    was not looked up. pip-audit itself ends well where its database knows none of the packages. report: empty where
+    none was written."""
+    try:
+        entries = {canonicalize_name(one["name"]): one for one in json.loads(report)["dependencies"]}
+    except (ValueError, KeyError, TypeError):
+        entries = {}
+    wanted = pins(PINS.read_text())
+    checked = [name for name in wanted if "vulns" in entries.get(name, {})]
+    lines = [
+        f"{name} {wanted[name]}: {one['id']}, repaired in {', '.join(one.get('fix_versions', ())) or 'no release'}"
+        for name in checked
+        for one in entries[name]["vulns"]
+    ]
+    code = 1 if lines else 0
+    lines.append(f"{len(checked)} of {len(wanted)} pins were looked up, {len(lines)} known vulnerabilities")
+    if left := [name for name in wanted if name not in checked]:
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        lines.append(
+            f"NOT CHECKED: {', '.join(left[:3])}{more}; the database was not reached, or is a mirror's without "
+            "advisories: run this where pypi.org itself answers"
+        )
+    return lines, code or (3 if left else 0)
+
+
 def main(arguments: list[str]) -> None:
     """See the module."""
     command, *rest = arguments or [""]
@@ -264,6 +291,10 @@ def main(arguments: list[str]) -> None:
         Path(rest[0]).write_text(json.dumps(sbom(), indent=1) + "\n")
     elif command == "licences" and len(rest) == 1:
         Path(rest[0]).write_text(licences())
+    elif command == "audited" and len(rest) == 1:
+        lines, code = audited(Path(rest[0]).read_text())
+        print("\n".join(lines))
+        sys.exit(code)
     else:
         sys.exit(__doc__)
 

@@ -23,8 +23,8 @@ from mmlake.cuts import CutCache
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.lake_memory import FORMAT as FORMAT
 from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_memory
-from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
-from mmlake.locks import exclusive_lock, shared_lock
+from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address, refuse_around
+from mmlake.locks import exclusive_lock, shared_lock, waiting_lock
 from mmlake.parts import BUILT_IN, Parts, parts_of
 from mmlake.registry import Registry
 from mmlake.remote.connections import RemoteConnections
@@ -362,9 +362,19 @@ class Lake:
         raise_format(self.root)
         return exclusive_lock(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
+    def turn(self, name: str) -> AbstractContextManager[None]:
+        """Held by who writes what is one for the whole lake; waits for who holds it. `mmlake run` and the runs of a UI
+        come to the same step at any time, and the later one goes on from what the earlier one left.
+
+        name: of the lock, as a path below the lake.
+        """
+        raise_format(self.root)
+        return waiting_lock(self.root / f"{name}.lock")
+
     def _opened(self, landing: Landing | Place) -> Landing:
         client = self._client_for(landing)
-        return as_landing(landing, remote=self.settings.remote, s3_client=client, connections=self.connections)
+        opened = as_landing(landing, remote=self.settings.remote, s3_client=client, connections=self.connections)
+        return refuse_around(self.root, opened)
 
     def _without_logins(self, landing: Any) -> Any:
         """The landing zones as they were given, without the logins of addresses: what is remembered has none."""

@@ -23,7 +23,7 @@ def read_memory(root: Path) -> dict[str, object]:
     for one in (path, root / COPY):
         try:
             return checked_json.loads(one.read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if one == path:
                 return {}
         except ValueError:

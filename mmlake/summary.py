@@ -16,7 +16,7 @@ from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.preprocess import GAP, WHOLE
-from mmlake.publish import read_result, version_names
+from mmlake.publish import read_result, unfinished_steps, version_names
 from mmlake.publish.ledger import ledger
 from mmlake.records import ADMITTED, STATUSES, Digest
 from mmlake.tables import Slot
@@ -109,7 +109,7 @@ class Summary:
             columns = ["version", "id", *numbers, "diversity", "nDCG@10", "decision"]
             lines = [
                 [
-                    row["version"],
+                    version_label(row),
                     row["id"][:16],
                     *(row[name] for name in ("num_samples", "num_parts", "num_excluded", "num_masked")),
                     "" if row["pairs_kept_fraction"] is None else f"{row['pairs_kept_fraction']:.1%}",
@@ -154,6 +154,7 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
         "version": name,
         "id": "",
         "is_draft": False,  # no branch may point at it: its checks have not passed
+        "unfinished": [],  # steps of a published version that were never made
         "num_samples": 0,
         "num_parts": 0,  # kept ones
         "num_items": 0,  # distinct digests of kept parts
@@ -171,6 +172,7 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     row |= {
         "id": made.id,
         "is_draft": lake.versions.is_draft(made.id),
+        "unfinished": _unfinished(lake, name),
         "num_samples": made.num_samples,
         "num_parts": sum(total["num_parts"] for total in made.samples.values()),
         "num_items": made.num_items,
@@ -194,6 +196,19 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
         else:
             row["scores"] = _mean_by_modality(document["summary"])
     return row
+
+
+def version_label(row: dict[str, Any]) -> str:
+    """The version's name, and what `mmlake run` has still to do with it."""
+    left = "draft" if row["is_draft"] else "unfinished" if row["unfinished"] else ""
+    return f"{row['version']} ({left})" if left else str(row["version"])
+
+
+def _unfinished(lake: Lake, name: str) -> list[str]:
+    try:
+        return unfinished_steps(lake, name)
+    except MmlakeError:
+        return []  # of damaged results; `fsck` names them
 
 
 def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:

@@ -7,6 +7,7 @@ backfills.
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -24,7 +25,9 @@ from mmlake.publish import (
     drop_damaged_catalog,
     needs_version,
     samples_are_current,
+    unfinished_steps,
     version_is_complete,
+    version_names,
     wanted,
 )
 from mmlake.registry import Listing
@@ -103,7 +106,21 @@ def run_lake(
             before_versions(opened)
         for request in asked:
             _publish(opened, request, runner, phase)
+        _finish(opened, runner, phase)
     return ran
+
+
+def _finish(lake: Lake, runner: "_Runner", phase: Phase) -> None:
+    """Make what published versions lack, of which the writer died. A version whose results are damaged is left to
+    `fsck`."""
+    for name in version_names(lake):
+        missing: list[str] = []
+        with suppress(MmlakeError):
+            missing = unfinished_steps(lake, name)
+        if missing:
+            phase(f"version {name}", len(missing))
+            runner.instance.add_dynamic_partitions(VERSION_SET, [name])  # its history may be lost
+            runner.run(jobs.VERSION_JOB.name, {}, partition=name, assets=missing)
 
 
 def _update_all(lake: Lake, runner: "_Runner", phase: Phase) -> None:
@@ -177,11 +194,18 @@ class _Runner:
         # its console log repeats what the UI keeps; failures are raised below
         logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
-    def run(self, job: str, tags: dict[str, str], *, partition: str | None = None) -> None:
-        """Run the job. Raises MmlakeError naming the failed asset and the run to inspect, and KeyboardInterrupt
-        where a person stopped it, which Dagster takes for a failure."""
+    def run(
+        self, job: str, tags: dict[str, str], *, partition: str | None = None, assets: Sequence[str] | None = None
+    ) -> None:
+        """Run the job, or those of its assets alone. Raises MmlakeError naming the failed asset and the run to inspect,
+        and KeyboardInterrupt where a person stopped it, which Dagster takes for a failure."""
         result = self._defs.resolve_job_def(job).execute_in_process(
-            instance=self.instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False
+            instance=self.instance,
+            tags=tags,
+            partition_key=partition,
+            run_config=_QUIET,
+            raise_on_error=False,
+            asset_selection=None if assets is None else [dg.AssetKey(name) for name in assets],
         )
         self.ran.runs.append(result.run_id)
         if result.success:

@@ -201,7 +201,7 @@ def publish_and_show(
 def without_stub(root: Path) -> Iterator[None]:
     """Takes away again what a run has put into the directory that ends before there is a lake in it: an empty history
     and a lock read like a lake that lost its data. Raises SettingsError where the directory cannot be made."""
-    is_new = not root.exists()
+    new = [path for path in (root, *root.parents) if not path.exists()]
     make_root(root)
     before = set(root.iterdir())
     try:
@@ -211,8 +211,9 @@ def without_stub(root: Path) -> Iterator[None]:
             if not ((root / "lake.json").exists() or (root / "tables").exists()):
                 for path in set(root.iterdir()) - before:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-                if is_new:
-                    root.rmdir()
+                with suppress(OSError):  # somebody put something there meanwhile
+                    for path in new:
+                        path.rmdir()
         raise
 
 
@@ -221,7 +222,7 @@ def make_root(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.EEXIST, errno.ENAMETOOLONG):
+        if error.errno not in (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise  # of rights or a full disk, which has a message of its own
         raise SettingsError(
             f"lake {root} cannot be made: {error.strerror}; name another directory with --lake"

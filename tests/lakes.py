@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,12 +38,12 @@ class Done:
     def lake(self) -> Lake:
         return self.resource.open()
 
-    def again(self) -> Ran:
+    def again(self, *, recipes: Sequence[str] = RECIPES) -> Ran:
         return run_lake(
             self.resource,
             CudaExecutorResource(device="cpu"),
             self.instance,
-            recipes=RECIPES,
+            recipes=recipes,
             phase=lambda name, total: None,
         )
 

@@ -24,7 +24,7 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
     Example: `mmlake versions`
     """
     from mmlake.publish import version_names
-    from mmlake.summary import version_summary
+    from mmlake.summary import version_label, version_summary
 
     opened = open_lake(lake)
     rows = [version_summary(opened, name) for name in version_names(opened)]
@@ -33,7 +33,7 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
     def draw(out: Console) -> None:
         lines = [
             [
-                f"{row['version']} (draft)" if row["is_draft"] else row["version"],
+                version_label(row),
                 short(row["id"]),
                 row["num_samples"],
                 row["num_items"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mmlake.landing.addresses import Place, absolute, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
-from mmlake.landing.local import LocalLanding
+from mmlake.landing.local import LocalLanding, refuse_around
 from mmlake.landing.mounts import Mounts, UnreachableLanding, addresses_in, addresses_of, naming
 from mmlake.landing.s3 import S3Landing
 from mmlake.landing.website import WebsiteLanding
@@ -35,4 +35,5 @@ __all__ = [
     "naming",
     "native",
     "portable",
+    "refuse_around",
 ]

@@ -245,3 +245,18 @@ class _Directory:
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         close(self.handle)
+
+
+def refuse_around(lake: Path, zone: Landing) -> Landing:
+    """The landing zone. Raises SettingsError where the lake lies in it, so that what a run writes would be ingested by
+    the next one; a hidden directory, which is not listed, may hold it."""
+    place = zone.local_path(".")
+    real, around = lake.resolve(), place.resolve() if place is not None else None
+    if around is not None and real.is_relative_to(around):
+        if any(part.startswith(".") for part in real.relative_to(around).parts):
+            return zone
+        raise SettingsError(
+            f"lake {lake} lies in its landing zone {place}, so that what it holds would be ingested; name a directory "
+            "elsewhere with --lake"
+        )
+    return zone

@@ -21,7 +21,14 @@ from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
 from mmlake.publish.selected import selected_from
 from mmlake.publish.shard_clock import check_clock
-from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
+from mmlake.publish.version import (
+    VERSION_STEPS,
+    VersionStep,
+    needs_version,
+    run_version_step,
+    unfinished_steps,
+    version_is_complete,
+)
 from mmlake.publish.version_names import branch_of, next_version, version_names
 
 __all__ = [
@@ -54,6 +61,7 @@ __all__ = [
     "table_of",
     "update_catalog",
     "update_dead_letters",
+    "unfinished_steps",
     "update_samples",
     "version_is_complete",
     "version_names",

@@ -29,6 +29,7 @@ _ROW_TABLES = ("items", "verdicts", "embeddings")
 _CORPUS_TABLES = ("duplicate_clusters", "contamination", "cross_pairs")
 _OF_SOME = ("captions",)  # row tables that some modalities have
 _FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
+_TURN = ".catalog"  # of those who write it
 _LOG = logging.getLogger(__name__)
 
 
@@ -68,7 +69,12 @@ def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
 def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_id: str = "") -> dict[str, Stamp]:
     """Modality -> the stamp of its rows, one per distinct unit of its items; of all modalities where none is named, and
     of others whose rows were touched. Raises ContractBroken where a row is missing or too many."""
-    if drop_damaged_catalog(lake):
+    with lake.turn(_TURN):
+        return _updated(lake, modalities, advance, run_id)
+
+
+def _updated(lake: Lake, modalities: tuple[str, ...], advance: Advance, run_id: str) -> dict[str, Stamp]:
+    if _drop_damaged(lake):
         modalities = ()
     wanted = dict.fromkeys(modalities or lake.parts.modalities)
     own, units = _source_fields(lake), {modality: unit_digests(lake, modality) for modality in lake.parts.modalities}
@@ -101,6 +107,11 @@ def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_
 
 def drop_damaged_catalog(lake: Lake) -> bool:
     """Whether the catalog was damaged, and so is there no more: the tables, from which it is made, are."""
+    with lake.turn(_TURN):  # what somebody is writing is not damaged
+        return _drop_damaged(lake)
+
+
+def _drop_damaged(lake: Lake) -> bool:
     damage = lake.catalog.damage()
     if damage:
         _LOG.warning("catalog: made again from the tables, since %s", damage[0])

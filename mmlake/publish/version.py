@@ -12,9 +12,9 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import version_outputs
 from mmlake.publish.catalog import catalog_is_current
-from mmlake.publish.publication import is_overtaken, publication
+from mmlake.publish.publication import is_overtaken, publication, was_at
 from mmlake.publish.requests import request_of
-from mmlake.publish.results import made_from
+from mmlake.publish.results import made_from, read_result
 from mmlake.publish.samples import samples_are_current
 from mmlake.publish.selected import is_selected_from, selected_from
 from mmlake.publish.version_names import next_version, slot_of, version_names
@@ -130,6 +130,13 @@ def run_version_step(
     step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = ""
 ) -> tuple[Stamp, version_outputs.Result]:
     """(stamp, result) of the step for this version, made now."""
+    with lake.turn(f"results/{version}/writer"):
+        return _made(step, lake, version, advance, run_id)
+
+
+def _made(
+    step: VersionStep, lake: Lake, version: str, advance: Advance, run_id: str
+) -> tuple[Stamp, version_outputs.Result]:
     started = Stopwatch()
     inputs = version_inputs(step, lake, version)
     with lake.naming_blobs():  # until the manifest is written, nothing but the catalog names what it will hold
@@ -168,6 +175,19 @@ def version_is_complete(lake: Lake, version: str) -> bool:
         if step.name != "manifest" and stamp.inputs != version_inputs(step, lake, version):
             return False
     return True
+
+
+def unfinished_steps(lake: Lake, version: str) -> list[str]:
+    """The steps of a version on its branch that were never made, in their order: `publication`, where its writer died
+    as the branch had moved, and what follows it. Empty for a draft, which has steps ahead, and for a version of an
+    earlier release, which had others. Raises MmlakeError where its refs or results are damaged."""
+    if version not in lake.versions.tags() or lake.versions.is_draft(version):
+        return []
+    begun = read_result(lake, version, "manifest")
+    if "base" not in begun or not was_at(lake, begun["branch"], lake.versions.resolve(version)):
+        return []
+    names = list(VERSION_STEPS)
+    return [name for name in names[names.index("publication") :] if lake.tables.stamp(slot_of(name, version)) is None]
 
 
 def needs_version(lake: Lake, branch: str, recipe: Recipe | None = None) -> tuple[str, bool]:

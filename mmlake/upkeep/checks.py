@@ -79,7 +79,7 @@ def tables(lake: Lake, unit: str) -> Iterator[Problem]:
         return  # that is a problem already
     if stamp is None:
         what = f"table {slot} has rows but no stamp" if lake.tables.path(slot).exists() else f"{slot} has no stamp"
-        yield unit, f"{what}: its writer died, or the stamp is lost"
+        yield unit, f"{what}: its writer died or is at work, or the stamp is lost"
         return
     for name, version in stamp.inputs.items() if lake.tables.path(slot).exists() else ():
         if version not in ("", joint_version({})) and (lost := _lost_input(lake, slot, name)) is not None:

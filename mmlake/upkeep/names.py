@@ -13,7 +13,7 @@ from mmlake.lake_memory import COPY, NAME
 from mmlake.publish.catalog import FORMER
 from mmlake.publish.ledger import lake_slots
 from mmlake.publish.results import made_from, read_result, result_path
-from mmlake.publish.version import VERSION_STEPS
+from mmlake.publish.version import VERSION_STEPS, unfinished_steps
 from mmlake.publish.version_names import slot_of
 from mmlake.steps import OVER_ALL
 from mmlake.tables import Slot
@@ -92,6 +92,7 @@ def _stamped_once(lake: Lake) -> Iterator[Slot]:
         with suppress(MmlakeError):
             if not lake.versions.is_draft(name):
                 yield from (slot_of(step, name) for step in VERSION_STEPS if result_path(lake, name, step).exists())
+                yield from (slot_of(step, name) for step in unfinished_steps(lake, name))
 
 
 def refs(lake: Lake) -> list[str]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from mmlake import checked_json
 from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
-from mmlake.locks import exclusive_lock
+from mmlake.locks import waiting_lock
 from mmlake.recipes import Recipe
 from mmlake.records import digest_of, is_digest
 from mmlake.store import write_atomically
@@ -329,7 +329,8 @@ class VersionStore:
         return id_
 
     def _writing(self) -> AbstractContextManager[None]:
-        return exclusive_lock(self.root / "writer.lock", what=f"the version store {self.root}")
+        # waits: a command next to a run of the UI; what moves a branch compares it under the lock
+        return waiting_lock(self.root / "writer.lock")
 
     def _named(self, ref: str) -> str | None:
         try:

@@ -11,6 +11,8 @@ from typer.testing import CliRunner, Result
 
 from mmlake.cli.app import main
 from mmlake.errors import SettingsError
+from mmlake.landing import LocalLanding
+from mmlake.landing.local import refuse_around
 from mmlake_assets import event_storage
 from mmlake_assets.console import app
 from tests import make
@@ -57,16 +59,36 @@ def test_a_run_that_fails_in_a_lake_leaves_the_lake(done, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["run", "ui"])
-def test_a_lake_that_cannot_be_made_is_named(tmp_path: Path, landing: Path, command: str) -> None:
+@pytest.mark.parametrize("place", ["link", "file", "file/lake"])
+def test_a_lake_that_cannot_be_made_is_named(tmp_path: Path, landing: Path, command: str, place: str) -> None:
     """A link that leads nowhere ended in a traceback."""
     (tmp_path / "link").symlink_to(tmp_path / "gone" / "lake")
+    (tmp_path / "file").write_bytes(b"")
     more = ["--port", "3459"] if command == "ui" else []
     match = "cannot be made: .*; name another directory"
-    _failed(command, "--lake", tmp_path / "link", "--landing", landing, *more, match=match)
+    _failed(command, "--lake", tmp_path / place, "--landing", landing, *more, match=match)
 
 
-@pytest.mark.parametrize("command", ["run", "ui", "demo"])
-@pytest.mark.parametrize("name", ["file/lake", "n" * 300], ids=["below a file", "too long"])
+@pytest.mark.parametrize("place", ["", "lake", "deep/er/lake"])
+def test_a_lake_within_its_landing_zone_is_refused_since_the_next_run_would_ingest_it(
+    tmp_path: Path, landing: Path, place: str
+) -> None:
+    """Its history and tables became rows."""
+    before = sorted(tmp_path.rglob("*"))
+    lake = landing / place
+    _failed(
+        "run", "--lake", lake, "--landing", landing, match="lies in its landing zone .*; name a directory elsewhere"
+    )
+    _failed("run", "--lake", lake, "--landing", f"a={landing}", match="lies in its landing zone")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_lake_in_a_hidden_directory_of_its_landing_zone_or_around_it_is_not(tmp_path: Path, landing: Path) -> None:
+    assert refuse_around(landing / ".lake", LocalLanding(landing)).root == landing
+    assert refuse_around(tmp_path, LocalLanding(landing)).root == landing
+
+
+@pytest.mark.parametrize(("command", "name"), [("run", "n" * 300), ("ui", "n" * 300), ("demo", "file/lake")])
 def test_a_lake_that_cannot_be_written_is_one_line(
     tmp_path: Path,
     landing: Path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -141,3 +142,33 @@ def test_the_page_of_licences_lists_every_pin() -> None:
     rows = re.findall(r"^\| (\S+) \| (\S+) \| (.+) \|$", (ROOT / "docs" / "licences.md").read_text(), re.MULTILINE)
     listed = {name: version for name, version, _ in rows if name in PINS}
     assert listed == PINS
+
+
+def _audit(vulnerable: str = "", skipped: str = "") -> str:
+    """A report of pip-audit 2.10 on our pins."""
+    advisory = {"id": "PYSEC-2026-1", "fix_versions": ["99.0"], "aliases": [], "description": ""}
+    entries = [
+        {"name": name, "skip_reason": "Dependency not found on PyPI and could not be audited"}
+        if skipped in (name, "all")
+        else {"name": name, "version": version, "vulns": [advisory] if name == vulnerable else []}
+        for name, version in PINS.items()
+    ]
+    return json.dumps({"dependencies": entries, "fixes": []})
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "said"),
+    [
+        (_audit(), 0, f"{len(PINS)} of {len(PINS)} pins were looked up, 0 known"),
+        (_audit(vulnerable="jinja2"), 1, f"jinja2 {PINS['jinja2']}: PYSEC-2026-1, repaired in 99.0"),
+        (_audit(skipped="jinja2"), 3, "NOT CHECKED: jinja2; "),
+        (_audit(skipped="all"), 3, f"0 of {len(PINS)} pins"),
+        (_audit(vulnerable="jinja2", skipped="pillow"), 1, "NOT CHECKED: pillow; "),
+        ("", 3, f"0 of {len(PINS)} pins"),
+    ],
+)
+def test_an_audit_that_looked_nothing_up_is_no_good_news(report: str, code: int, said: str) -> None:
+    """pip-audit 2.10 ends with 0 and "No known vulnerabilities found" where its database knows no package."""
+    lines, ends = supply.audited(report)
+    assert ends == code
+    assert any(said in line for line in lines), lines

@@ -11,10 +11,12 @@ from mmlake import checked_json
 from mmlake.download.results import DownloadResult
 from mmlake.errors import BlobCorrupt, MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
-from mmlake.publish import pinned_probes, version_names
+from mmlake.publish import pinned_probes, unfinished_steps, version_names
+from mmlake.publish.results import result_path
 from mmlake.publish.version import VERSION_STEPS
 from mmlake.publish.version_names import slot_of
 from mmlake.records import digest_of
+from mmlake.summary import summarize, version_label
 from mmlake.tables import Slot
 from mmlake.upkeep import kind_of, named
 from mmlake.upkeep.names import refs_of
@@ -83,6 +85,24 @@ def test_any_stamp_that_is_gone_is_noticed_and_those_of_versions_are_made_again(
             stamp.unlink()
     assert repair(own.lake) == wrong(own.lake) == []
     assert state(own.lake) == before
+
+
+def test_steps_of_a_published_version_that_never_began_are_named_and_made_by_the_next_run(own) -> None:
+    """Its writer died as the branch had moved, so that nothing but the version itself says that there is more to do."""
+    lake, name = own.lake, "everything-v001"
+    late = list(VERSION_STEPS)[list(VERSION_STEPS).index("publication") + 1 :]
+    for step in late:
+        lake.tables.remove(slot_of(step, name))
+        result_path(lake, name, step).unlink()
+    assert unfinished_steps(lake, name) == late
+    assert [problem.split(" has")[0] for problem in wrong(lake, "tables")] == [
+        str(slot_of(step, name)) for step in sorted(late)
+    ]
+    assert [version_label(row) for row in summarize(lake).versions] == ["curated-v001", "everything-v001 (unfinished)"]
+    own.again(recipes=["curated"])
+    assert [version_label(row) for row in summarize(lake).versions] == ["curated-v001", name]
+    assert wrong(own.lake) == []
+    assert own.again(recipes=["curated"]).runs == []
 
 
 def is_of_rows(stamp: Path) -> bool:

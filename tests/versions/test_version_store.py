@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -162,9 +163,14 @@ def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
     assert store.branches() == {"main": two}
 
 
-def test_a_second_writer_is_asked_to_wait(store) -> None:
-    with exclusive_lock(store.root / "writer.lock", what="it"), pytest.raises(LakeLocked):
-        build(store, many(1))
+def test_a_second_writer_waits_for_the_first(store) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with exclusive_lock(store.root / "writer.lock", what="it"):
+            waiting = pool.submit(build, store, many(1), name="v1")
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.2)
+        made = waiting.result()
+    assert store.tags() == {"v1": made.id}
 
 
 def test_branching_copies_nothing_but_a_ref(store) -> None:
