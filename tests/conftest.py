@@ -20,6 +20,14 @@ os.environ |= {
 os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker has no terminal to ask
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
 
+# Compiled once for all workers and for all processes that tests start, whatever the shell says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# No lake of the tests has to outlive the machine, and a run waits longer for the disk than it computes. What is synced
+# and when is recorded by tests/vocabulary/test_durable.py, tests/store and tests/faults, in processes of their own.
+os.fsync = os.fdatasync = lambda handle: None
+
 # The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore`
 # searches for new ones.
 _CHECKS = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture)
