@@ -109,7 +109,7 @@ def walks_of(seed, monkeypatch):
 
 def test_the_compiled_walk_finds_what_the_generic_one_finds(monkeypatch):
     methods, num_held, num_missed, num_released = set(), 0, 0, 0
-    for seed in range(drawn(6, 20)):
+    for seed in range(drawn(10, 20)):
         generic, compiled = walks_of(seed, monkeypatch)
         assert generic == compiled
         follows, held, misses, _, released, _ = compiled[0]
