@@ -13,7 +13,6 @@ from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import CLOSENESS, Standing
 from mmlake.dedup.text_matching import TextMatcher
 from tests.dedup.text_edits import filled, page, replaced, words
-from tests.thorough import drawn
 
 pytestmark = pytest.mark.skipif(text_walk_kernels.kernels() is None, reason="numba is absent")
 
@@ -109,7 +108,7 @@ def walks_of(seed, monkeypatch):
 
 def test_the_compiled_walk_finds_what_the_generic_one_finds(monkeypatch):
     methods, num_held, num_missed, num_released = set(), 0, 0, 0
-    for seed in range(drawn(10, 20)):
+    for seed in range(20):
         generic, compiled = walks_of(seed, monkeypatch)
         assert generic == compiled
         follows, held, misses, _, released, _ = compiled[0]
