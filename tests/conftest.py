@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -116,6 +117,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if workers:
         rank = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves are there to the end: no search for garbage goes through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
