@@ -17,7 +17,7 @@ from tests import make
 from tests.thorough import drawn
 
 SETTINGS = dedup.DedupSettings()
-NOTHING = EngineSettings(memory_gib=1e-7)  # sorts of 13 bytes, arrays of 3
+NOTHING = EngineSettings(memory_gib=1e-6)  # sorts of 134 bytes, arrays of 33
 
 
 def texts(num=120):
