@@ -2,7 +2,8 @@
 
 MMLAKE_LAKE (directory of the lake, default ./lake), MMLAKE_LANDING (landing zone, or several as `NAME=ADDRESS
 NAME=ADDRESS`; default: what the lake remembers), MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda),
-MMLAKE_AUTOMATION (off: sensors start switched off; read in sensors.py).
+MMLAKE_AUTOMATION (off: sensors start switched off) and MMLAKE_INTERVAL_S (seconds between two ticks of a sensor,
+default 30; both are read in sensors.py).
 """
 
 import os

@@ -22,7 +22,7 @@ from mmlake_resources import LakeResource
 
 TICK_SHARDS = 1000  # opened and registered per tick: more outlives the daemon's tick timeout; the next tick goes on
 TICK_RUNS = 100  # asked for per tick; shards that follow each other in the order of registration share one
-INTERVAL_S = 30
+INTERVAL_S = int(os.environ.get("MMLAKE_INTERVAL_S", "30"))  # between two ticks of a sensor
 # A deployment that is still being set up starts with MMLAKE_AUTOMATION=off and switches the sensors on in the UI.
 STATUS = (
     dg.DefaultSensorStatus.STOPPED

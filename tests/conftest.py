@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.assertion import rewrite
 
 os.environ |= {
     "DO_NOT_TRACK": "1",
@@ -19,6 +21,14 @@ os.environ |= {
 }
 os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker has no terminal to ask
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
+
+# Compiled once for all workers and for all processes that tests start, whatever the shell says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# No lake of the tests has to outlive the machine, and a run waits longer for the disk than it computes. What is synced
+# and when is recorded by tests/vocabulary/test_durable.py, tests/store and tests/faults, in processes of their own.
+os.fsync = os.fdatasync = lambda handle: None
 
 # The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore`
 # searches for new ones.
@@ -40,19 +50,47 @@ if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
 LONGEST = (
     "graph/test_deployment.py",
     "wiring/test_sample_truth.py",
-    "wiring/test_versions_published.py",
+    "faults/test_two_at_once.py",
+    "graph/test_follow.py",
+    "graph/test_hostile_pages.py",
     "sample/test_sample_corpus.py",
-    "remote/test_remote_store.py",
+    "examples/test_plugin_example.py",
+    "wiring/test_versions_published.py",
+    "bench/test_bench_vad.py",
+    "quality/test_sync.py",
+    "graph/test_materialize.py",
+    "bench/test_bench_clock.py",
+    "graph/test_automation.py",
+    "faults/test_disturbed_jobs.py",
+    "wiring/test_killed_runs.py",
     "remote/test_remote_copies.py",
-    "remote/test_remote_landing.py",
+    "compute/test_environments.py",
+    "bench/test_bench_av_shots.py",
+    "preprocess/test_alignment_of_speech.py",
+    "dedup/test_dedup_video.py",
+    "preprocess/test_units.py",
+    "remote/test_remote_gateway.py",
+    "remote/test_remote_faults.py",
+    "upkeep/test_upkeep_inventory.py",
+    "upkeep/test_upkeep_collecting.py",
+    "wiring/test_cross_modalities.py",
+    "wiring/test_shards_of_versions.py",
+    "wiring/test_worker_lakes.py",
+    "wiring/test_mismatch_in_lakes.py",
+    "wiring/test_measures_in_catalog.py",
+    "wiring/test_drafts.py",
+    "wiring/test_pins.py",
+    "cuts/test_cut_films.py",
+    "faults/test_clock_set_back.py",
+    "sources/corpora/test_corpora_memory.py",
+    "hostile/test_fuzz_slice.py",
+    "cli/test_console_ui.py",
     "shards/test_shard_files.py",
     "cli/test_commands.py",
-    "upkeep/test_upkeep_collecting.py",
-    "graph/test_materialize.py",
-    "wiring/test_killed_runs.py",
     "examples/test_examples.py",
-    "sources/corpora/test_corpora_memory.py",
     "report/test_report.py",
+    "remote/test_remote_store.py",
+    "remote/test_remote_landing.py",
 )
 
 
@@ -62,10 +100,29 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, min((os.cpu_count() or 1) + 1, MAX_WORKERS, memory_bytes // WORKER_BYTES))
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Rewrites the asserts of a share of the tests, where that was not done before: it is half of what collecting
+    costs, and every worker collects all of them."""
+    state = session.config.stash[rewrite.assertstate_key]
+    if not workers or state.mode != "rewrite":
+        return
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[int(os.environ["PYTEST_XDIST_WORKER"][2:]) :: workers]:
+        kept = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+        if rewrite._read_pyc(path, kept) is None and rewrite.try_makedirs(kept.parent):
+            status, code = rewrite._rewrite_test(path, session.config)
+            rewrite._write_pyc(state, code, status, kept)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if workers:
         rank = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves are there to the end: no search for garbage goes through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

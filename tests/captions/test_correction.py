@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mmlake.captions import CaptionSettings
 from mmlake.captions.correction import Line, by_glossary, corrected, edits, lines_of, questions
 from mmlake.errors import UnreadableItem
+from tests.thorough import drawn
 
 LINES = [Line("i like cats", 0.5, 2.0), Line("cooper netties is fun", 2.0, 4.25), Line("the end", 4.25, 4.75)]
 SETTINGS = CaptionSettings()
@@ -120,7 +121,7 @@ CUES = st.lists(
 )
 
 
-@examples(max_examples=300, deadline=None)
+@examples(max_examples=drawn(100, 300), deadline=None)
 @given(cues=CUES, answers=st.lists(ANSWERS, min_size=8, max_size=8), per_question=st.integers(1, 8))
 def test_no_answer_of_any_server_changes_a_time_or_the_number_of_lines(cues, answers, per_question) -> None:
     bounds = CaptionSettings(lines_per_question=per_question, glossary={"a": "b"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -45,6 +47,20 @@ def row(monkeypatch, tmp_path):
     return put
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A Python without packages: an environment that was interrupted early."""
+    folder = tmp_path_factory.mktemp("bare") / NAME
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def begun(bare, tmp_path):
+    """The folder of environments with that one in it."""
+    shutil.copytree(bare, tmp_path / "e" / NAME, symlinks=True)
+
+
 def test_an_environment_is_made_used_kept_and_removed(row, tmp_path):
     wheel(tmp_path / "wheels", "1.2")
     said: list[str] = []
@@ -79,14 +95,14 @@ def test_an_interrupted_environment_is_no_environment_and_is_gone_on_with(row, t
     assert (tmp_path / "e" / NAME / "pyvenv.cfg").stat().st_ino == made  # what was there was kept
 
 
-def test_a_library_that_does_not_load_is_no_environment(row, tmp_path):
+def test_a_library_that_does_not_load_is_no_environment(row, begun, tmp_path):
     wheel(tmp_path / "wheels", "1.0", "import nothing_of_that_name\n")
     with pytest.raises(MmlakeError, match="does not load.*nothing_of_that_name"):
         add_environment(NAME, folder=tmp_path / "e")
     assert installed(NAME, tmp_path / "e").status == "incomplete"
 
 
-def test_an_index_that_does_not_answer_says_so(row, tmp_path, monkeypatch):
+def test_an_index_that_does_not_answer_says_so(row, begun, tmp_path, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
@@ -105,7 +121,7 @@ def test_a_wrong_python_is_named_before_anything_is_made(row, tmp_path):
     assert not (tmp_path / "e" / NAME).exists()
 
 
-def test_the_command_lists_and_adds_as_json(row, tmp_path):
+def test_the_command_lists_and_adds_as_json(row, begun, tmp_path):
     wheel(tmp_path / "wheels", "1.2")
     folder = ["--folder", str(tmp_path / "e"), "--json"]
     added = CliRunner().invoke(app, ["environments", "add", NAME, *folder])

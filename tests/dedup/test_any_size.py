@@ -14,9 +14,10 @@ from mmlake.dedup import text, text_kernels
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.engine import Engine, EngineSettings
 from tests import make
+from tests.thorough import drawn
 
 SETTINGS = dedup.DedupSettings()
-NOTHING = EngineSettings(memory_gib=1e-7)  # sorts of 13 bytes, arrays of 3
+NOTHING = EngineSettings(memory_gib=1e-6)  # sorts of 134 bytes, arrays of 33
 
 
 def texts(num=120):
@@ -34,7 +35,7 @@ MADE = {"text": texts, **MADE}
 
 
 def corpus(modality):
-    made = MADE[modality]()
+    made = MADE[modality]() if modality == "text" else MADE[modality]()[: drawn(13, 30)]
     names = [hashlib.sha256(f"{modality} {at}".encode()).hexdigest() for at in range(len(made))]
     return fingerprints(modality, dict(zip(names, made, strict=True))), names
 

@@ -21,6 +21,7 @@ from mmlake.dedup.survivors import Standing, by_digest
 from mmlake.dedup.text_matching import TextMatcher, sampled
 from tests.dedup.test_text_walk import corpus, edited
 from tests.dedup.text_edits import filled, page, replaced
+from tests.thorough import drawn
 
 SETTINGS = DedupSettings()
 CRITERIA = (Criterion(name="quality", column="quality", says="better", tolerance=0.0), CLOSENESS)
@@ -105,7 +106,7 @@ def histories(draw):
 
 
 @pytest.mark.parametrize("work", WAYS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(10, 40), deadline=None)
 @given(history=histories())
 def test_any_arrivals_removals_and_changes_give_the_whole_join(work, history):
     with pytest.MonkeyPatch.context() as patch:

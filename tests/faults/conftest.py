@@ -13,6 +13,7 @@ from tests.faults import state
 from tests.faults.disk import Call, calls
 from tests.faults.jobs import opened
 from tests.faults.machine import Machine, started
+from tests.once import once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.fixture(scope="session")
 def recorded(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    base = tmp_path_factory.mktemp("recorded")
+    """Of a parallel run's workers one makes it; nobody changes it."""
+    base = once(tmp_path_factory, "recorded", lambda base: _record(machine, base))
+    return Recorded(base=base, calls=calls(base / "record"), ids=state.ids(opened(base / "disk" / "lake")))
+
+
+def _record(machine: Machine, base: Path) -> None:
     disk, lake, record = base / "disk", base / "disk" / "lake", base / "record"
     disk.mkdir()
     landing = state.land(base / "landing")
@@ -49,4 +55,3 @@ def recorded(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Reco
     shutil.copytree(lake, base / "tables", symlinks=True)
     for job in ("publish_all", "compact", "collect"):
         assert machine.do(job, lake, root=disk, record=record).is_done
-    return Recorded(base=base, calls=calls(record), ids=state.ids(opened(lake)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -30,15 +31,24 @@ def stamped_at(lake: Path) -> list[str]:
     return sorted(json.loads(path.read_text())["written_at"] for path in (lake / "tables").rglob("*.stamp.json"))
 
 
-@pytest.fixture
-def ahead(machine: Machine, tmp_path: Path) -> tuple[Path, Path]:
-    """(lake, landing zone): the lake after its first run, by a clock that was 48 hours ahead."""
-    landing, lake = state.land(tmp_path / "landing"), tmp_path / "lake"
+@pytest.fixture(scope="module")
+def first(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a lake and its landing zone lie after the first run, by a clock that was 48 hours ahead."""
+    base = tmp_path_factory.mktemp("ahead")
+    landing, lake = state.land(base / "landing"), base / "lake"
     assert machine.do("run", lake, landing, root=lake, ahead_s=48 * HOUR_S).is_done
     for root in (landing, lake):
         later(root, 48 * HOUR_S)
     assert stamped_at(lake)[0] > time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + 47 * HOUR_S))
-    return lake, landing
+    return base
+
+
+@pytest.fixture
+def ahead(first: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """(lake, landing zone): a copy of them, times included."""
+    for name in ("lake", "landing"):
+        shutil.copytree(first / name, tmp_path / name, symlinks=True)
+    return tmp_path / "lake", tmp_path / "landing"
 
 
 def test_runs_after_the_clock_was_set_back_end_at_the_ids_of_undisturbed_ones(

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.faults.conftest import Recorded
 from tests.faults.machine import ROOT, Machine
 
 PATIENCE_S = 300
+BETWEEN_S = 1  # what takes turns with the run is not to take the machine from it
 
 pytestmark = pytest.mark.slow
 
@@ -58,34 +60,33 @@ def running(lake: Path, recorded: Recorded) -> Iterator[subprocess.Popen[str]]:
     assert state.problems(opened) == []
 
 
-def test_a_second_run_and_a_publish_are_refused_while_a_run_is_under_way(recorded: Recorded, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
+def refused(lake: Path, recorded: Recorded) -> None:
+    """What would write the lake is refused at once."""
+    for words in (("run", "--landing", recorded.landing), ("publish", "--recipe", "everything")):
+        other = command(*words, "--lake", lake)
+        _, said = other.communicate(timeout=PATIENCE_S)
+        assert other.returncode == LakeLocked.exit_code, said
+        assert f"lake {lake} (lock 'run') is being written by another process; wait" in said
+        assert "Traceback" not in said
+
+
+def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair_change_nothing(
+    machine: Machine, recorded: Recorded, tmp_path: Path
+) -> None:
+    """`collect` has no grace, so that whatever the run has put and not yet named would go. It and `repair` take turns
+    until the run has ended, each at least once."""
+    lake, done = tmp_path / "lake", []
     with running(lake, recorded) as run:
         os.kill(run.pid, signal.SIGSTOP)  # in the middle of it, however fast the machine is
         try:
-            others = [
-                command("run", "--lake", lake, "--landing", recorded.landing),
-                command("publish", "--lake", lake, "--recipe", "everything"),
-            ]
-            for other in others:
-                _, said = other.communicate(timeout=PATIENCE_S)
-                assert other.returncode == LakeLocked.exit_code, said
-                assert f"lake {lake} (lock 'run') is being written by another process; wait" in said
-                assert "Traceback" not in said
+            refused(lake, recorded)
         finally:
             os.kill(run.pid, signal.SIGCONT)
-
-
-@pytest.mark.parametrize("job", ["collect", "repair"])
-def test_a_run_next_to_garbage_collection_or_repair_ends_at_the_ids_of_an_undisturbed_one(
-    job: str, machine: Machine, recorded: Recorded, tmp_path: Path
-) -> None:
-    """`collect` has no grace, so that whatever the run has put and not yet named would go."""
-    lake, num_done, num_refused = tmp_path / "lake", 0, 0
-    with running(lake, recorded) as run:
-        while run.poll() is None:
+        for job in cycle(("collect", "repair")):
             outcome = machine.do(job, lake, root=lake)
             assert outcome.is_done or outcome.error == "LakeLocked", outcome
-            num_done += outcome.is_done
-            num_refused += not outcome.is_done
-    assert num_done + num_refused > 1
+            done.append(job)
+            if run.poll() is not None:
+                break
+            time.sleep(BETWEEN_S)
+    assert len(done) > 1

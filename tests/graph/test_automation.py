@@ -41,19 +41,13 @@ def test_a_shard_that_was_there_before_the_first_scan_is_asked_for_once(instance
     assert _asked(second, ["text", "items"]) == set()
 
 
-def test_the_stages_after_it_are_asked_for_together(instance) -> None:
+def test_the_stages_after_it_are_asked_for_together_and_no_other_modality_is(instance) -> None:
     first = dg.evaluate_automation_conditions(definitions.defs, instance=instance)
     instance.add_dynamic_partitions(SHARD_SETS["audio"], ["audio/a.tar"])
     second = dg.evaluate_automation_conditions(definitions.defs, instance=instance, cursor=first.cursor)
     asked = ("items", "blobs", "tracks", "alignments", "speakers", "measures", "verdicts", "fingerprints", "embeddings")
     for name in asked:
         assert _asked(second, ["audio", name]) == {row_key("audio", "audio/a.tar")}, name
-
-
-def test_one_modality_does_not_wake_another(instance) -> None:
-    first = dg.evaluate_automation_conditions(definitions.defs, instance=instance)
-    instance.add_dynamic_partitions(SHARD_SETS["audio"], ["audio/a.tar"])
-    second = dg.evaluate_automation_conditions(definitions.defs, instance=instance, cursor=first.cursor)
     assert _asked(second, ["image", "items"]) == set()
 
 

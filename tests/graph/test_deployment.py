@@ -19,7 +19,7 @@ from tests.graph.deployment import Deployment, deployed
 from tests.lakes import copied
 
 pytestmark = [pytest.mark.slow, pytest.mark.daemon]
-NUM_SHARDS = BACKFILL_SHARDS + 20  # the second run is a short one
+NUM_SHARDS = BACKFILL_SHARDS + 2  # the second run is a short one
 BACKFILL_S = 600
 SHOTS = os.environ.get("MMLAKE_SHOTS")  # a folder: keep the pictures there
 

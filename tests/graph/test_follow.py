@@ -107,7 +107,7 @@ def test_a_daemon_takes_a_dropped_shard_to_a_moved_branch_while_garbage_is_colle
     the while `mmlake gc` runs again and again without grace: it does its work or is refused, and nothing is lost."""
     lake = own.lake
     before = lake.versions.branches()["curated"]
-    settings = {"MMLAKE_SETTINGS": own.resource.settings_file, "MMLAKE_AUTOMATION": "on"}
+    settings = {"MMLAKE_SETTINGS": own.resource.settings_file, "MMLAKE_AUTOMATION": "on", "MMLAKE_INTERVAL_S": "5"}
     landing = lake.landing.root
     with deployed(lake.root, landing, **settings) as running:
         running.wait(lambda: _ticks(running), seconds=120)  # what is there before the first scan is nobody's news

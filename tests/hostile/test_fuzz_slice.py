@@ -16,16 +16,19 @@ from tests.hostile.fuzz import fuzz
 from tests.hostile.memory import rows_of
 from tests.hostile.mutations import GENERAL, mutated
 from tests.hostile.seeds import seeds
+from tests.thorough import drawn
 
 
-def test_a_thousand_mutated_shards_are_read_without_a_crash_a_hang_or_a_loss():
+def test_mutated_shards_are_read_without_a_crash_a_hang_or_a_loss():
     """No exception but a documented one, under 10 s and 512 MiB each, two reads equal, every row valid, every member
     accounted for."""
-    tally = fuzz(range(1000), seed=7, workers=2)
-    assert (tally.num_inputs, tally.violations) == (1000, [])
+    num = drawn(300, 1000)
+    tally = fuzz(range(num), seed=7, workers=2)
+    assert (tally.num_inputs, tally.violations) == (num, [])
     # the mutations reach what they are for
     assert (
-        len(tally.codes) >= 6 and min(tally.formats[name] for name in ("webdataset", "parquet", "jsonl", "folder")) > 50
+        len(tally.codes) >= 6
+        and min(tally.formats[name] for name in ("webdataset", "parquet", "jsonl", "folder")) > num // 25
     )
 
 
@@ -63,7 +66,7 @@ def test_mutated_files_of_a_lance_dataset_give_rows_or_say_why(tmp_path):
         pa.table({"id": ["a", "b", "c"], "text": ["one", "two", "three"]}), dataset, max_rows_per_file=2
     )
     files = sorted(path for path in dataset.rglob("*") if path.is_file())
-    for number in range(60):
+    for number in range(drawn(20, 60)):
         landing = tmp_path / f"in{number}"
         shutil.copytree(dataset, landing / "d.lance")
         chosen = landing / "d.lance" / rng.choice(files).relative_to(dataset)

@@ -13,6 +13,7 @@ from mmlake.remote.settings import RemoteSettings
 from mmlake.store import s3_copies
 from mmlake.store.s3 import S3Store
 from tests.remote.servers import Fault, Proxy
+from tests.thorough import drawn
 
 COMMON, ALSO, FIRST, SECOND = b"common" * 20, b"a blob of both" * 9, b"of the first" * 30, b"of the second" * 40
 CONTENTS = (COMMON, ALSO, FIRST, SECOND)
@@ -109,14 +110,14 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, client: Any, number: int) -> list
 
 @pytest.mark.slow
 def test_a_thinning_killed_before_any_request_loses_nothing(stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others read everything at once; a day later the same call ends what was begun."""
+    """By default before every third. Others read everything at once; a day later the same call ends what was begun."""
     bucket, number, is_whole_run = stores[0].bucket, 0, False
     before = {key: bucket.client.get_object(Bucket=bucket.name, Key=key)["Body"].read() for key in keys(stores[0])}
     while not is_whole_run:
         bucket.delete(keys(stores[0]))
         for key, data in before.items():
             bucket.put(key, data)
-        number += 1
+        number += drawn(3, 1)
         with monkeypatch.context() as patch:
             sent = killed_at(patch, bucket.client, number)
             with suppress(Killed):

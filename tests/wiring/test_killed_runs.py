@@ -13,6 +13,7 @@ import pytest
 
 from mmlake.lake import Lake
 from tests import make
+from tests.thorough import drawn
 from tests.wiring.plain_run import PRELOADED, run_all
 
 
@@ -37,7 +38,7 @@ def finished(lake: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_run_killed_nine_times_ends_at_the_trees_of_one_that_was_left_alone(tmp_path: Path) -> None:
+def test_a_run_killed_several_times_ends_at_the_trees_of_one_that_was_left_alone(tmp_path: Path) -> None:
     landing = make.land(
         tmp_path / "landing",
         {
@@ -49,7 +50,7 @@ def test_a_run_killed_nine_times_ends_at_the_trees_of_one_that_was_left_alone(tm
     )
     whole(tmp_path / "whole", landing)
     steps = finished(tmp_path / "whole")
-    for part in range(1, 10):
+    for part in drawn((2, 5, 8), range(1, 10)):
         process = start(tmp_path / "killed", landing)
         while process.is_alive() and finished(tmp_path / "killed") < part * steps // 10:
             time.sleep(0.002)

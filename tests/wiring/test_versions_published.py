@@ -6,6 +6,7 @@ import pytest
 
 from mmlake import publish
 from mmlake.errors import SettingsError
+from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish.version import publish_version
 from mmlake.publish.version_names import earlier_versions
@@ -210,14 +211,9 @@ SAME_ALWAYS = ("diversity", "probe_scores", "decision")
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> dict[str, str]:
+def undisturbed(published_site) -> dict[str, str]:
     """The outcome of a publishing that nothing interrupted."""
-    from tests.wiring.conftest import Site
-
-    site = Site(tmp_path_factory.mktemp("undisturbed"), [make.prose(1), make.prose(2), "Too short."])
-    name = site.publish()
-    lake = site.lake()
-    return outcome(lake, name)
+    return outcome(Lake(published_site / "lake", landing=published_site / "landing"), "curated-v001")
 
 
 def outcome(lake, name: str) -> dict[str, str]:
