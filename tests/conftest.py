@@ -10,7 +10,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from _pytest.assertion import rewrite
 
 os.environ |= {
     "DO_NOT_TRACK": "1",
@@ -98,19 +97,6 @@ def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors, since tests also wait for servers and disks; fewer where memory is short."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) + 1, MAX_WORKERS, memory_bytes // WORKER_BYTES))
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """Rewrites the asserts of a share of the tests, where that was not done before: it is half of what collecting
-    costs, and every worker collects all of them."""
-    state = session.config.stash[rewrite.assertstate_key]
-    if not workers or state.mode != "rewrite":
-        return
-    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[int(os.environ["PYTEST_XDIST_WORKER"][2:]) :: workers]:
-        kept = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
-        if rewrite._read_pyc(path, kept) is None and rewrite.try_makedirs(kept.parent):
-            status, code = rewrite._rewrite_test(path, session.config)
-            rewrite._write_pyc(state, code, status, kept)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
