@@ -18,6 +18,11 @@ from mmlake.sources.records.column_rows import record_items
 from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
 
 
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a Parquet file."""
+    return head.startswith(b"PAR1")
+
+
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the file does not open."""
     return modalities_of(_opened, reading)

@@ -32,6 +32,11 @@ def claims(head: bytes, name: str) -> bool:
     return b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
 
 
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether no medium has the file's name."""
+    return siblings.have_no_medium_of(name)
+
+
 def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
     """Whether no medium has the file's name, and one of its columns has that of a text."""
     return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)

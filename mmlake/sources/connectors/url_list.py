@@ -17,6 +17,7 @@ from mmlake.download.results import DownloadResult, Downloads
 from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.checksums import Checksum
+from mmlake.formats.compression import compression_of
 from mmlake.formats.urls import path_of, redacted
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
@@ -24,7 +25,7 @@ from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, licence_field, reader_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.lines import Line, lines
+from mmlake.sources.records.lines import ENDINGS, Line, lines
 from mmlake.sources.settings import SourceSettings
 
 _ALGORITHMS = ("sha256", "sha512", "sha384", "sha1", "md5")
@@ -83,6 +84,14 @@ def _addresses(fields: dict[str, Any], reading: Reading) -> Iterator[_Address]:
         if column is not None and isinstance(fields[column], str) and fields[column].strip():
             url = fields[column].strip()
             yield _Address(column, url, (modality,) if modality else _expected(url, reading.hint))
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether a file of this name is a list of URLs: its name says so, and its bytes are text or Parquet."""
+    lower = name.lower()
+    if lower.endswith(".urls.parquet"):
+        return head.startswith(b"PAR1")
+    return lower.endswith(ENDINGS) and (not head or sniff.is_textual(head)) and compression_of(head) is None
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:

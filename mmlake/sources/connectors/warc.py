@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.http_responses import kept_headers
-from mmlake.formats.warc import Damage, Payload, Record, records
+from mmlake.formats.warc import MARK, Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.first_samples import first_samples
@@ -26,6 +26,11 @@ _LOG = logging.getLogger("mmlake.sources")
 _CONTENT = ("response", "resource", "conversion", "revisit")
 _ABOUT_THE_CRAWL = ("request", "metadata", "warcinfo")
 _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a WARC file."""
+    return head.startswith(MARK)
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
