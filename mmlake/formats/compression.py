@@ -270,7 +270,7 @@ class _ResumedStreams(_Resumed):
     """bzip2 or xz streams."""
 
     def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
-        self._begin = lambda: _Streams(source, mark, decompressor)
+        self._begin = partial(_Streams, source, mark, decompressor)
         super().__init__(source)
 
     def _restart(self) -> None:

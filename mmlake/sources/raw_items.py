@@ -290,6 +290,11 @@ class Reading:
     # (member of an archive, the members of its sample) -> the table that it is; None: members are no tables
     inner_table: Callable[[Member, list[Member], Reading], InnerTable | None] | None = None
 
+    @property
+    def home(self) -> str:
+        """The modality of what does not say its own: that of the path, else text."""
+        return self.hint or "text"
+
     def open(self) -> IO[bytes]:
         """The shard's file."""
         return self.landing.open(self.path)
@@ -299,19 +304,23 @@ class Reading:
     ) -> RawItem:
         """The row that says that a part of the shard could not be read."""
         name = f"{self.key}/{printable(member or '')}!fault"
-        role = "document" if modality == "text" else "media"
         return RawItem(
             modality=modality,
-            role=role,
+            role=role_of(modality),
             ref=SourceRef(path=self.path, member=member),
             sample_id=name,
             content=content,
             fault=Fault(code, reason),
         )
 
-    def empty(self) -> RawItem:
-        """The row that says that the shard's file is empty."""
-        return self.fault(EMPTY.code, EMPTY.reason, modality="text", content=Content(self.open))
+    def empty(self, modality: str = "text", *, what: str = "size_bytes") -> RawItem:
+        """The row that says that the shard's file has nothing in it. what: of which it has none."""
+        return self.fault(1006, f"{what}=0 not in [1, inf)", modality=modality, content=Content(self.open))
+
+
+def role_of(modality: str) -> str:
+    """The role of a row of which nothing more is known."""
+    return "document" if modality == "text" else "media"
 
 
 def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:

@@ -83,7 +83,7 @@ class InnerTable:
             with self._opened() as reading:
                 return self._kind.modalities(reading)
         except UnreadableItem:
-            return (self._reading.hint or "text",)
+            return (self._reading.home,)
 
     def items(self) -> Iterator[RawItem]:
         """The rows of its records. Where the member breaks, a last one says so."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.records import canonical_json
-from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, first_of
+from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, first_of, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.per_row_lists import is_spread, not_lists, spread
@@ -213,16 +213,14 @@ class Sample:
 
     def _unread(self, member: Member, fault: Fault) -> RawItem:
         home = self._samples.home
-        role = "document" if home == "text" else "media"
-        return self._blank(member, "").replace(modality=home, role=role, content=member.content, fault=fault)
+        return self._blank(member, "").replace(modality=home, role=role_of(home), content=member.content, fault=fault)
 
     def _absent(self, at: int, pointer: str, position: int, reason: str, *, modality: str) -> RawItem:
         """The row of something of that modality that a record names and the sample does not have."""
         self._samples.is_lacking = True
         home = modality if modality in self._samples.modalities else self._samples.home
-        role = "document" if home == "text" else "media"
-        blank = self._blank(self._members[at], pointer)
-        return blank.replace(modality=home, role=role, size_bytes=0, position=position, fault=Fault(1003, reason))
+        blank = self._blank(self._members[at], pointer, position).replace(modality=home, role=role_of(home))
+        return blank.replace(size_bytes=0, fault=Fault(1003, reason))
 
     def _file(self, member: Member, position: int) -> RawItem:
         """The row of a member by itself: a medium, or a document."""

@@ -18,7 +18,7 @@ from mmlake.formats import sniff, texts
 from mmlake.formats.texts import printable
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, spellings
+from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of, spellings
 from mmlake.sources.records.fields import may_hold_texts
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, separated
@@ -88,7 +88,7 @@ class Samples:
             "text" not in found and any(self._has_texts(group) for group in self._first_groups())
         ):
             found.add("text")
-        return shards.ordered(found) or (self._reading.hint or "text",)
+        return shards.ordered(found) or (self._reading.home,)
 
     def _first_groups(self) -> Iterator[list[Member]]:
         """Those that are taken, each of which becomes one sample."""
@@ -229,7 +229,7 @@ class Samples:
             yield from companion.rest()
         for fault in self._faults:
             modality = _named_modality(fault.ref.member) or self.home
-            yield fault.replace(modality=modality, role="document" if modality == "text" else "media")
+            yield fault.replace(modality=modality, role=role_of(modality))
 
 
 def may_be_tables(group: list[Member]) -> bool:
