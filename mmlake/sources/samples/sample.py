@@ -1,7 +1,7 @@
 """One sample: its members, what its record says, and the rows that follow from both.
 
 A million samples pass through here per shard: rows are made of positional arguments, and what few samples have costs
-the others nothing; figures in docs/decisions/0014-plain-samples.md.
+the others nothing; figures in docs/decisions/0024-one-way-from-a-sample-to-its-rows.md.
 """
 
 from __future__ import annotations
