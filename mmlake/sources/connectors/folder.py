@@ -17,7 +17,6 @@ from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
 from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
-from mmlake.sources.companions.transcripts import Transcripts, tables_among, without
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.companion import Companion
@@ -73,23 +72,18 @@ def _samples(reading: Reading) -> Samples:
             companions=companions,
             is_mixed=is_mixed,
         )
-    # What a table says is looked up by stem, and what is a table by what the others are: all are classified first.
     members = sorted(
         (member for group in _groups(entries, stems, reading, is_listed=True) for member in group),
         key=lambda member: member.name,
     )
-    found = tables_among(members)
-    groups: dict[str, list[Member]] = {}
-    for member in without(members, found):
-        groups.setdefault(member.stem, []).append(member)
-    others = tables_among(
-        [*_loose(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)]
+    groups, spoken = transcripts.with_transcripts(
+        members,
+        reading,
+        speakers=_speakers(reading),
+        borrowed=list(_loose(borrowed, reading, is_listed=True)),
+        siblings=(file_stem_of(entry.name) for entry in reading.siblings),
     )
-    if found or borrowed:
-        all_stems = frozenset([*groups, *(file_stem_of(entry.name) for entry in reading.siblings)])
-        spoken = Transcripts(found, reading, stems=all_stems, speakers=_speakers(reading), borrowed=others)
-        companions.insert(0, spoken)
-    return Samples(lambda: iter(groups.values()), reading, companions=companions, is_mixed=is_mixed)
+    return Samples(lambda: iter(groups), reading, companions=[*spoken, *companions], is_mixed=is_mixed)
 
 
 def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
