@@ -20,9 +20,9 @@ from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
 from mmlake.sources.companions.transcripts import speakers_among, with_transcripts
 from mmlake.sources.names import MARKS, label_of, stem_of
-from mmlake.sources.raw_items import Member, RawItem, Reading
+from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.shard_samples import Samples, record_endings
+from mmlake.sources.samples.shard_samples import Samples
 
 _REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
 
@@ -51,7 +51,7 @@ class Archive:
     def __init__(self, reading: Reading) -> None:
         self.reading, self.faults = reading, list[RawItem]()
         self.may_hold_transcripts = False
-        self._endings = record_endings(reading.settings)
+        self._endings = record_endings(reading.settings.json_extensions)
         # of each member the hashes of its stem and of its name in locators, and whether it is called a record
         self._stems, self._names, self._records = array("q"), array("q"), array("b")
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie

@@ -18,9 +18,9 @@ from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
 from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
-from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
+from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.shard_samples import Samples, record_endings
+from mmlake.sources.samples.shard_samples import Samples
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
 # files up to here are read whole when they are classified: to open a file again costs as much as to read this
@@ -45,7 +45,7 @@ def _samples(reading: Reading) -> Samples:
     names = [entry.name for entry in entries]
     joined = "\0".join(names).lower()  # what none of very many names holds is soon known
     stems = _stems(entries, names, joined, reading)
-    is_mixed = any(ending in joined for ending in record_endings(reading.settings)) and _is_mixed(
+    is_mixed = any(ending in joined for ending in record_endings(reading.settings.json_extensions)) and _is_mixed(
         entries, stems, reading
     )
     has_tables = transcripts.SUFFIX in joined and any(transcripts.prefix_of(name) is not None for name in names)
@@ -114,7 +114,7 @@ def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading:
 
 def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
     """Whether some samples have a record and others none, or some have several, by their names."""
-    endings = record_endings(reading.settings)
+    endings = record_endings(reading.settings.json_extensions)
     counts = Counter(stem for stem, entry in zip(stems, entries, strict=True) if entry.path.lower().endswith(endings))
     return bool(counts) and (len(counts) < len(set(stems)) or max(counts.values()) > 1)
 

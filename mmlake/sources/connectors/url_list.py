@@ -22,18 +22,10 @@ from mmlake.formats.urls import path_of, redacted
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import (
-    Content,
-    RawItem,
-    Reading,
-    first_field,
-    licence_field,
-    reader_of,
-    role_of,
-    text_item,
-)
+from mmlake.sources.raw_items import Content, RawItem, Reading, reader_of, role_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
+from mmlake.sources.records.fields import first_field, licence_field
 from mmlake.sources.records.lines import ENDINGS, Line, lines
 from mmlake.sources.settings import SourceSettings
 

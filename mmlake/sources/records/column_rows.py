@@ -11,12 +11,12 @@ from mmlake.formats import sniff, texts, timed_text
 from mmlake.records import SourceRef
 from mmlake.sources import raw_items
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, media_item, role_of, text_item
+from mmlake.sources.raw_items import Content, RawItem, Reading, media_item, role_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
-from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.fields import TextField, first_field
 from mmlake.sources.records.rows import with_bytes
 from mmlake.sources.settings import SourceSettings
 
@@ -62,7 +62,7 @@ def items_of(
     inner_metadata = timed_text.with_seconds(metadata_of(record, record_fields.taken(inner)))
     blank = RawItem(columns.modalities[0], locate(""), sample_id)
     blank.metadata = _merged(metadata, columns.record, inner_metadata)
-    blank.licence = raw_items.licence_field({**record, **fields}, settings)
+    blank.licence = record_fields.licence_field({**record, **fields}, settings)
     placed_at = {part.pointer for part in parts}
     inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at}
     rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in inside]
