@@ -51,12 +51,19 @@ def _between(before: float, behind: float) -> tuple[float, float]:
 def _border(rows_HW: NDArray[Any]) -> float:
     """Fraction of the height that the border at the top takes."""
     ground = int(np.median(rows_HW[0]))
-    # most pictures have none: the first row says so
-    if (np.abs(rows_HW[0].astype(np.int16) - ground) <= _BORDER_LEVELS).mean() < _BORDER_SHARE:
-        return 0.0
-    shares = (np.abs(rows_HW.astype(np.int16) - ground) <= _BORDER_LEVELS).mean(axis=1)
-    others = np.flatnonzero(shares < _BORDER_SHARE)
-    return float(others[0] / len(rows_HW)) if len(others) else 1.0
+    return _first_other(rows_HW, ground, levels=_BORDER_LEVELS, share=_BORDER_SHARE) / len(rows_HW)
+
+
+def _first_other(rows_HW: NDArray[Any], ground: int, *, levels: int, share: float) -> int:
+    """The first row of which less than the share lies around the ground; the number of rows where there is none."""
+    first, num = 0, 8
+    while first < len(rows_HW):  # most pictures say so in the first rows
+        rows = rows_HW[first : first + num].astype(np.int16)
+        others = np.flatnonzero((np.abs(rows - ground) <= levels).mean(axis=1) < share)
+        if len(others):
+            return first + int(others[0])
+        first, num = first + num, 4 * num
+    return len(rows_HW)
 
 
 def bars(plane_HW: NDArray[Any]) -> Box:
@@ -72,11 +79,8 @@ def _bar(rows_HW: NDArray[Any]) -> float:
     """Fraction of the height that the caption bar at the top takes."""
     num = len(rows_HW)
     ground = int(np.median(rows_HW[0]))
-    rows = rows_HW[: max(1, int(num * _LONGEST_BAR))].astype(np.int16)
-    if (np.abs(rows[0] - ground) <= _BAR_LEVELS).mean() < _BAR_SHARE:
-        return 0.0
-    others = np.flatnonzero((np.abs(rows - ground) <= _BAR_LEVELS).mean(axis=1) < _BAR_SHARE)
-    length = int(others[0]) if len(others) else len(rows)
+    rows = rows_HW[: max(1, int(num * _LONGEST_BAR))]
+    length = _first_other(rows, ground, levels=_BAR_LEVELS, share=_BAR_SHARE)
     if length < num * _SHORTEST_BAR or length + 1 >= num:
         return 0.0
     steps = (np.abs(np.diff(rows_HW[: length + 2].astype(np.int16), axis=0)) > _BAR_STEP).mean(axis=1)

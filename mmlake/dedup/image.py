@@ -78,12 +78,14 @@ def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
     """(the first frame in grey, transparent parts on white, at least 512 px where it has them; its size in px)."""
     from PIL import Image, ImageOps
 
+    upright: Image.Image
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         size_px = picture.size
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
-        upright = ImageOps.exif_transpose(picture)
+        upright = picture
+        ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
         if "A" in upright.mode or "transparency" in upright.info:
             flat = Image.new("RGBA", upright.size, "white")
             flat.alpha_composite(upright.convert("RGBA"))

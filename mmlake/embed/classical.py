@@ -104,13 +104,19 @@ def _orientations(plane: np.ndarray) -> np.ndarray:
     position = (np.arctan2(down, right) % np.pi) / np.pi * _ORIENTATIONS
     low = position.astype(int) % _ORIENTATIONS
     part = position - np.floor(position)
-    size = len(plane) // _GRID
-    cell = (np.arange(len(plane)) // size)[:, None] * _GRID + np.arange(len(plane)) // size
-    count = _GRID * _GRID * _ORIENTATIONS
-    energy = np.bincount((cell * _ORIENTATIONS + low).ravel(), (strength * (1 - part)).ravel(), count)
-    energy += np.bincount((cell * _ORIENTATIONS + (low + 1) % _ORIENTATIONS).ravel(), (strength * part).ravel(), count)
+    first, count = _first_bins(len(plane)), _GRID * _GRID * _ORIENTATIONS
+    energy = np.bincount((first + low).ravel(), (strength * (1 - part)).ravel(), count)
+    energy += np.bincount((first + (low + 1) % _ORIENTATIONS).ravel(), (strength * part).ravel(), count)
     root = np.sqrt(energy)
     return unit(root) - _TYPICAL_EDGE if root.any() else np.zeros(count)
+
+
+@functools.lru_cache(maxsize=2)  # one for each scale
+def _first_bins(side: int) -> np.ndarray:
+    """Of each pixel the first of its cell's bins."""
+    cell = np.arange(side) // (side // _GRID)
+    bins: np.ndarray = (cell[:, None] * _GRID + cell) * _ORIENTATIONS
+    return bins
 
 
 def clip(pictures: Sequence[bytes], signals: np.ndarray) -> np.ndarray:

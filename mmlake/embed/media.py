@@ -146,7 +146,8 @@ def upright_rgb(data: bytes, *, draft_px: int) -> Image:
         if picture.width * picture.height > 256_000_000:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, 256000000]")
         picture.draft("RGB", (draft_px, draft_px))
-        upright = ImageOps.exif_transpose(picture)
+        upright: Image.Image = picture
+        ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
         if "A" in upright.mode or "transparency" in upright.info:
             flat = Image.new("RGBA", upright.size, "white")
             flat.alpha_composite(upright.convert("RGBA"))
