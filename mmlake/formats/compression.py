@@ -115,77 +115,24 @@ class Inflater:
         return data
 
 
-class Stepwise:
-    """One stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
+class _Gunzip(Inflater):
+    """The same of one gzip member, its checksum verified, that gives what stands before a wrong bit before it fails:
+    zlib, and the standard library's reader, drop what they have then."""
 
-    def __init__(self, source: IO[bytes], decompressor: Any) -> None:
-        self._source, self._decompressor = source, decompressor
+    def __init__(self) -> None:
+        super().__init__(31)  # gzip header and trailer
+        self._has_failed = False
 
-    def read(self, size: int) -> bytes:
-        """As `Decoder`."""
-        data = b""
-        while not data and not self._decompressor.eof:
-            needs_input = self._decompressor.needs_input
-            more = self._source.read(_INPUT_BYTES) if needs_input else b""
-            try:
-                data = self._decompressor.decompress(more, size)  # of nothing, too: Brotli may hold some back
-            # of these the source raises none: it is read before
-            except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
-                raise Damaged from error
-            if needs_input and not (more or data or self._decompressor.eof):
-                raise EOFError
-        return data
-
-    def has_rest(self) -> bool:
-        """Whether bytes follow the end of the stream."""
-        return bool(self._decompressor.unused_data or self._source.read(1))
-
-
-class _Gzip:
-    """gzip members one behind another, zero padding after the last. The standard library's reader drops what it has
-    when it fails."""
-
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source, self._input = source, b""
-        self._member: Any = None
-        self._num_members, self._failed = 0, False
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
-        while not self._failed:
-            if self._member is None and not self._start_member():
-                return b""
-            before = self._member.copy()
-            try:
-                data: bytes = self._member.decompress(self._input, size)
-            except zlib.error:
-                self._failed = True
-                data = _salvage(before, self._input)
-                if data:
-                    return data
-                break
-            self._input = self._member.unconsumed_tail
-            if self._member.eof:
-                self._input, self._member = self._member.unused_data, None
-            if data:
-                return data
-            if self._member is not None and not self._input and not self._refill():
-                raise EOFError
-        raise Damaged
-
-    def _start_member(self) -> bool:
-        while not (self._input.lstrip(b"\0") if self._num_members else self._input):
-            if not self._refill():
-                return False
-        if self._num_members:
-            self._input = self._input.lstrip(b"\0")
-        self._num_members += 1
-        self._member = zlib.decompressobj(31)  # 31: gzip header and trailer, checksum verified
-        return True
-
-    def _refill(self) -> bool:
-        self._input = self._source.read(_INPUT_BYTES)
-        return bool(self._input)
+    def decompress(self, data: bytes, size: int) -> bytes:
+        before, pending = self._inflater.copy(), self._inflater.unconsumed_tail + data
+        try:
+            return super().decompress(data, size)
+        except zlib.error:
+            salvaged = b"" if self._has_failed else _salvage(before, pending)
+            self._has_failed, self.needs_input = True, False
+            if not salvaged:
+                raise
+            return salvaged
 
 
 def _salvage(member: Any, data: bytes) -> bytes:
@@ -197,6 +144,73 @@ def _salvage(member: Any, data: bytes) -> bytes:
         except zlib.error:
             break
     return b"".join(parts)
+
+
+class Stepwise:
+    """One stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
+
+    def __init__(self, source: IO[bytes], decompressor: Any, first: bytes = b"") -> None:
+        """first: what was read of the stream already."""
+        self._source, self._decompressor, self._held = source, decompressor, first
+
+    def read(self, size: int) -> bytes:
+        """As `Decoder`."""
+        data = b""
+        while not data and not self._decompressor.eof:
+            more, needs_input = b"", self._decompressor.needs_input
+            if needs_input:
+                more, self._held = self._held or self._source.read(_INPUT_BYTES), b""
+            try:
+                data = self._decompressor.decompress(more, size)  # of nothing, too: Brotli may hold some back
+            # of these the source raises none: it is read before
+            except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+                if isinstance(error, lzma.LZMAError) and "limit" in str(error):
+                    reason = f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
+                    raise UnreadableItem(1008, reason) from error
+                raise Damaged from error
+            if needs_input and not (more or data or self._decompressor.eof):
+                raise EOFError
+        return data
+
+    @property
+    def rest(self) -> bytes:
+        """What was read behind the end of the stream."""
+        return bytes(self._decompressor.unused_data) + self._held
+
+    def has_rest(self) -> bool:
+        """Whether bytes follow the end of the stream."""
+        return bool(self.rest or self._source.read(1))
+
+
+class _Streams:
+    """gzip members, or bzip2 or xz streams, one behind another, zero padding between and after them."""
+
+    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
+        """mark: what each of them begins with."""
+        self._source, self._mark, self._decompressor = source, mark, decompressor
+        self._input, self._num_streams = b"", 0
+        self._stream: Stepwise | None = None
+
+    def read(self, size: int) -> bytes:
+        """As `Decoder`."""
+        while (stream := self._stream or self._next_stream()) is not None:
+            if data := stream.read(size):
+                return data
+            self._input, self._stream = stream.rest, None
+        return b""
+
+    def _next_stream(self) -> Stepwise | None:
+        padding = b"\0" if self._num_streams else b""
+        while not (padded := self._input.lstrip(padding)):
+            self._input = self._source.read(_INPUT_BYTES)
+            if not self._input:
+                return None
+        self._input = padded
+        if self._num_streams and padded[: len(self._mark)] != self._mark[: len(padded)]:
+            raise Damaged  # and no stream that was cut
+        self._num_streams += 1
+        self._stream = Stepwise(self._source, self._decompressor(), padded)
+        return self._stream
 
 
 class _Resumed:
@@ -252,55 +266,25 @@ class Zstd(_Resumed):
             raise (_Truncated if "Truncated" in str(error) else Damaged) from error
 
 
-class _Streams(_Resumed):
-    """bzip2 or xz streams one behind another, zero padding between and after them."""
+class _ResumedStreams(_Resumed):
+    """bzip2 or xz streams."""
 
-    def __init__(self, source: IO[bytes], *, is_xz: bool) -> None:
-        self._is_xz = is_xz
+    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
+        self._begin = partial(_Streams, source, mark, decompressor)
         super().__init__(source)
 
     def _restart(self) -> None:
-        self._input, self._num_streams = b"", 0
-        self._stream: Any = None
+        self._streams = self._begin()
 
     def _next(self, size: int) -> bytes:
-        data = b""
-        while not data and (self._stream is not None or self._start_stream()):
-            # Only as much as it takes: it would copy all that it is given for every piece that it gives.
-            more = (self._input or self._source.read(_INPUT_BYTES)) if self._stream.needs_input else b""
-            if self._stream.needs_input and not more:
-                raise EOFError
-            self._input = b"" if self._stream.needs_input else self._input
-            try:
-                data = self._stream.decompress(more, size)
-            except (lzma.LZMAError, OSError, ValueError) as error:  # of these the source raises none: it is read before
-                if "limit" in str(error):
-                    reason = f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
-                    raise UnreadableItem(1008, reason) from error
-                raise Damaged from error
-            if self._stream.eof:
-                self._input, self._stream = self._stream.unused_data + self._input, None
-        return data
-
-    def _start_stream(self) -> bool:
-        """Whether another stream begins."""
-        padding = b"\0" if self._num_streams else b""
-        while not (padded := self._input.lstrip(padding)):
-            self._input = self._source.read(_INPUT_BYTES)
-            if not self._input:
-                return False
-        self._input = padded
-        mark = _XZ if self._is_xz else b"BZh"
-        if self._num_streams and self._input[: len(mark)] != mark[: len(self._input)]:
-            raise Damaged  # and no stream that was cut
-        self._num_streams += 1
-        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_WINDOW_BYTES) if self._is_xz else bz2.BZ2Decompressor()
-        return True
+        return self._streams.read(size)
 
 
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
-    "gzip": _Gzip,
+    "gzip": partial(_Streams, mark=b"", decompressor=_Gunzip),  # zlib itself holds what begins against its mark
     "zstd": Zstd,
-    "bzip2": partial(_Streams, is_xz=False),
-    "xz": partial(_Streams, is_xz=True),
+    "bzip2": partial(_ResumedStreams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
+    "xz": partial(
+        _ResumedStreams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)
+    ),
 }

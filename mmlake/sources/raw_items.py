@@ -4,9 +4,8 @@ way to a row, good or bad. Both have a way to the bytes that reads nothing yet."
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import IO, Any, Final, Protocol, Self
 
@@ -290,6 +289,11 @@ class Reading:
     # (member of an archive, the members of its sample) -> the table that it is; None: members are no tables
     inner_table: Callable[[Member, list[Member], Reading], InnerTable | None] | None = None
 
+    @property
+    def home(self) -> str:
+        """The modality of what does not say its own: that of the path, else text."""
+        return self.hint or "text"
+
     def open(self) -> IO[bytes]:
         """The shard's file."""
         return self.landing.open(self.path)
@@ -299,19 +303,23 @@ class Reading:
     ) -> RawItem:
         """The row that says that a part of the shard could not be read."""
         name = f"{self.key}/{printable(member or '')}!fault"
-        role = "document" if modality == "text" else "media"
         return RawItem(
             modality=modality,
-            role=role,
+            role=role_of(modality),
             ref=SourceRef(path=self.path, member=member),
             sample_id=name,
             content=content,
             fault=Fault(code, reason),
         )
 
-    def empty(self) -> RawItem:
-        """The row that says that the shard's file is empty."""
-        return self.fault(EMPTY.code, EMPTY.reason, modality="text", content=Content(self.open))
+    def empty(self, modality: str = "text", *, what: str = "size_bytes") -> RawItem:
+        """The row that says that the shard's file has nothing in it. what: of which it has none."""
+        return self.fault(1006, f"{what}=0 not in [1, inf)", modality=modality, content=Content(self.open))
+
+
+def role_of(modality: str) -> str:
+    """The role of a row of which nothing more is known."""
+    return "document" if modality == "text" else "media"
 
 
 def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:
@@ -352,43 +360,11 @@ def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:
     )
 
 
+def record_endings(extensions: Iterable[str]) -> tuple[str, ...]:
+    """What the names of records with these extensions end with, in lower case."""
+    return tuple(f".{one.lower().lstrip('.')}" for one in extensions)
+
+
 def reader_of(text: str) -> TextReader:
     """A reader of a text that is in memory already."""
     return lambda: text
-
-
-def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | None:
-    """The record's own licence as it spells it, or None where it has none."""
-    found = first_field(fields, settings.licence_fields)
-    return None if found is None else str(fields[found])
-
-
-def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """The record's own spelling of the first of these names that it has with a value, compared without regard to
-    case."""
-    return first_of(fields, spellings(tuple(fields), names)[0])
-
-
-def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """The first of these fields that has a value."""
-    for name in names:
-        if fields[name] is not None:
-            return name
-    return None
-
-
-def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """For each group of names, those that are among the fields, as the record spells them and in the order of the
-    group."""
-    # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none
-    # are kept.
-    is_kept = len(fields) <= 64 and sum(map(len, fields)) <= 4096
-    return _spelled(fields, *groups) if is_kept else _spelled.__wrapped__(fields, *groups)
-
-
-@lru_cache(maxsize=4096)
-def _spelled(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    by_lower: dict[str, str] = {}
-    for name in fields:
-        by_lower.setdefault(name.lower(), name)
-    return tuple(tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower) for names in groups)

@@ -215,7 +215,7 @@ class Scan:
         try:
             modalities = self._reader.connectors[name].modalities(reading)
         except UnreadableItem:
-            modalities = (reading.hint or "text",)  # it cannot be opened: its one row, which says so, has this home
+            modalities = (reading.home,)  # it cannot be opened: its one row, which says so, has this home
         return Shard(
             key=reading.key,
             path=path,

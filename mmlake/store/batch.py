@@ -9,9 +9,8 @@ from contextlib import contextmanager
 
 from mmlake.errors import RemoteUnavailable
 from mmlake.records import Digest
-from mmlake.store.files import BufferedAtomicFile, Buffers
+from mmlake.store.files import BufferedAtomicFile, Buffers, plain_extension
 from mmlake.store.index import Entry
-from mmlake.store.names import plain_extension
 from mmlake.store.pack_file import PACKED_BELOW_BYTES, PackWriter, Record
 from mmlake.store.pack_output import PackHome
 

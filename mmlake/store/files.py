@@ -11,19 +11,31 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import secrets
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 from mmlake.durable import make_directory, sync_directory
 
 UNFINISHED = ".part"
+_EXTENSION = re.compile(r"[a-z0-9](?:[a-z0-9+._-]{0,30}[a-z0-9])?")
 # what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
 BLOCK_BYTES = 4096
 BUFFER_BYTES = 4 << 20  # two huge pages; 256 KiB cost 1.5 x the CPU time, 8 MiB gain nothing (benchmarks/README.md)
 _KEPT_BUFFERS = 4
 _READ_BYTES = 64 << 10  # files up to here are read whole: a mapped one keeps a file descriptor
+
+
+@lru_cache(maxsize=1024)  # a folder has few endings and many files
+def plain_extension(extension: str) -> str:
+    """The extension in lower case without its dot, of at most 32 ASCII characters; "bin" for what is no plain file
+    ending (a slash, "..", "part", nothing)."""
+    ending = extension.lower().removeprefix(".")
+    plain = _EXTENSION.fullmatch(ending) and ".." not in ending and not f".{ending}".endswith(UNFINISHED)
+    return ending if plain else "bin"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -12,9 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmlake.durable import sync_directory
-from mmlake.records import Digest
-from mmlake.store.files import AtomicFile, sweep_directory
-from mmlake.store.names import blob_name, digest_in
+from mmlake.records import Digest, is_digest
+from mmlake.store.files import UNFINISHED, AtomicFile, plain_extension, sweep_directory
 from mmlake.store.pack_directory import GLANCE_S, SETTLED_S
 
 _CLOCK_S = 2.0  # how coarse the time stamps of files may be
@@ -45,7 +44,7 @@ class LooseFiles:
             names = os.listdir(directory)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        found = sorted(name for name in names if name.startswith(digest) and digest_in(name) == digest)
+        found = sorted(name for name in names if name.startswith(digest) and _digest_in(name) == digest)
         return Path(directory, found[0]) if found else None
 
     def holds(self, digest: Digest) -> bool:
@@ -97,7 +96,7 @@ class LooseFiles:
                 fcntl.flock(handle, fcntl.LOCK_EX)
             path = self.find(digest)
             if path is None:
-                path = directory / blob_name(digest, extension)
+                path = directory / _blob_name(digest, extension)
                 file.rename_to(path)
             if is_settled_later:
                 self._unsynced.add(digest[:4])
@@ -138,7 +137,7 @@ class LooseFiles:
         for directory in self._directories():
             prefix = directory.parent.name + directory.name
             for name in sorted(os.listdir(directory)):
-                digest = digest_in(name)
+                digest = _digest_in(name)
                 if digest is not None and digest.startswith(prefix):
                     yield digest, directory / name
 
@@ -170,6 +169,17 @@ class LooseFiles:
         now_s = time.time()
         sync_directory(f"{self._root_path}/{prefix[:2]}/{prefix[2:]}")
         self._synced_s[prefix] = now_s
+
+
+def _blob_name(digest: Digest, extension: str) -> str:
+    """The name of the blob's file."""
+    return f"{digest}.{plain_extension(extension)}"
+
+
+def _digest_in(name: str) -> Digest | None:
+    """The digest of a blob's file name; None for every other file."""
+    digest, dot, _ = name.partition(".")
+    return digest if dot and is_digest(digest) and not name.endswith(UNFINISHED) else None
 
 
 def _two_hex_directories(directory: Path) -> list[Path]:

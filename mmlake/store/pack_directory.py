@@ -186,7 +186,7 @@ class Packs:
 
     def _look_up(self, digest: Digest) -> tuple[Pack, Entry] | None:
         packs = self._packs  # before the filter, which has them by now
-        if self._filter.excludes(digest):
+        if not packs or self._filter.excludes(digest):
             return None
         for at, pack in enumerate(packs):
             if (entry := pack.index.find(digest)) is not None:

@@ -60,7 +60,7 @@ class PackWriter:
         return len(self._entries)
 
     def add(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> Entry:
-        """Where the blob now lies. extension: as `names.plain_extension` gives it. After an OSError of the file
+        """Where the blob now lies. extension: as `files.plain_extension` gives it. After an OSError of the file
         nothing was added; the digest must be new to the pack."""
         size = data.nbytes if isinstance(data, memoryview) else len(data)
         offset, name = self.size_bytes + HEADER_BYTES, bytes.fromhex(digest)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mmlake.records import Digest
-from mmlake.store.files import BufferedAtomicFile, Buffers
-from mmlake.store.names import plain_extension
+from mmlake.store.files import BufferedAtomicFile, Buffers, plain_extension
 from mmlake.store.pack_file import PackWriter, Record
 
 ReadRecord = Callable[[], Record]

@@ -35,9 +35,8 @@ from mmlake.remote.settings import RemoteSettings
 from mmlake.store import s3_copies, s3_objects
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
-from mmlake.store.files import Buffers, sweep_directory
+from mmlake.store.files import Buffers, plain_extension, sweep_directory
 from mmlake.store.index import sorted_once
-from mmlake.store.names import plain_extension
 from mmlake.store.pack_file import PACKED_BELOW_BYTES, Record
 from mmlake.store.pack_rewrites import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.s3_packs import S3Packs

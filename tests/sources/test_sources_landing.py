@@ -1,24 +1,22 @@
-"""The landing zone: keys, what is a shard, loose files, sidecars, defaults, links, and that an unchanged zone is not
+"""The landing zone: what is a shard, loose files, sidecars, defaults, links, and that an unchanged zone is not
 opened."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import zipfile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from source_builders import SETTINGS, brief, gz, jsonl, land, mp4, parquet, png, rows_of, sha, tar, wav, zst
+from source_builders import SETTINGS, brief, gz, jsonl, land, mp4, parquet, png, rows_of, tar, wav, zst
 
 from mmlake import sources
 from mmlake.errors import ContractBroken, SettingsError, UnreadableItem
 from mmlake.landing import LocalLanding as Landing
 from mmlake.records import SourceRef
 from mmlake.store import BlobStore
-from mmlake.tables import Slot, Tables
 from tests import make
 
 
@@ -143,103 +141,6 @@ def test_a_tar_of_a_directory_gives_its_rows(tmp_path):
     assert [[row[name] for name in columns] for row in loose] == [[row[name] for name in columns] for row in packed]
 
 
-def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
-    page = b"<!-- x --><HTML><p>hi"
-    rows = rows_of(land(tmp_path / "in", {"a.html.gz": gz(page), "b.txt": page, "c": page, "d.htm.zst": zst(page)}))
-    assert {(row["content_type"], row["digest"], row["text_content"]) for row in rows} == {
-        ("text/html", sha(page), page.decode())
-    }
-
-
-@pytest.mark.parametrize(
-    "name, data, modality, content_type",
-    [
-        ("x.txt", png(), "image", "image/png"),
-        ("x.png", wav(), "audio", "audio/wav"),
-        ("x.jpg", b"GIF89a" + bytes(9), "image", "image/gif"),
-        ("x", b"RIFF\4\0\0\0WEBPVP8 ", "image", "image/webp"),
-        ("x", b"MM\0*" + bytes(9), "image", "image/tiff"),
-        ("x", b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(9), "image", "image/bmp"),
-        ("x", b"\0\0\0\x1cftypavif" + bytes(16), "image", "image/avif"),
-        ("x", b"\0\0\0\x1cftypheic" + bytes(16), "image", "image/heic"),
-        ("x.mp4", mp4(b"vide", b"soun"), "video", "video/mp4"),
-        ("x.mp4", mp4(b"soun"), "audio", "audio/mp4"),
-        ("x.mp4", mp4(), "video", "video/mp4"),
-        ("x.m4a", mp4(), "audio", "audio/mp4"),
-        ("x", b"\0\0\0\x14ftypqt  " + bytes(8), "video", "video/quicktime"),
-        (
-            "x",
-            b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x02\xd7",
-            "audio",
-            "audio/x-matroska",
-        ),
-        (
-            "x",
-            b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x01\xd7",
-            "video",
-            "video/x-matroska",
-        ),
-        ("x.mka", b"\x1aE\xdf\xa3\x80", "audio", "audio/x-matroska"),
-        ("x", b"OggS" + bytes(24) + b"OpusHead", "audio", "audio/ogg"),
-        ("x", b"OggS" + bytes(24) + b"\x80theora", "video", "video/ogg"),
-        ("x", b"fLaC" + bytes(9), "audio", "audio/flac"),
-        ("x", b"ID3\4" + bytes(9), "audio", "audio/mpeg"),
-        ("x", (b"\xff\xfb\x90\x00" + bytes(413)) * 2, "audio", "audio/mpeg"),
-        ("x", (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 9, "audio", "audio/aac"),
-        ("x", b"RIFF\4\0\0\0AVI LIST", "video", "video/x-msvideo"),
-        ("x", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
-        ("x", b"\0\0\1\xba" + bytes(9), "video", "video/mpeg"),
-        ("x.ts", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
-        ("x.d.ts", b"export const answer: number;\n", "text", "text/plain"),
-        ("x.mts", "export const größe = 1;\n".encode(), "text", "text/plain"),
-        ("x.mts", b"\0\0\0\0" + bytes(300), "video", "video/mp2t"),
-        ("x.mp4", b"ffconcat version 1.0\nfile /etc/passwd\n", "video", "video/mp4"),
-        ("x.csv", b"a,b\n1,2\n", "text", "text/csv"),
-        ("x", "grüß Gott".encode(), "text", "text/plain"),
-        ("x.txt", "Wide".encode("utf-16"), "text", "text/plain"),
-    ],
-)
-def test_bytes_decide_the_kind_and_the_name_only_where_they_are_silent(tmp_path, name, data, modality, content_type):
-    row = rows_of(land(tmp_path / "in", {name: data}))[0]
-    assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"%PDF-1.4",
-        b"\x93NUMPY\1\0",
-        b"\0\1\2\3" * 9,
-        b"<svg xmlns='x'/>",
-        b'<!DOCTYPE svg PUBLIC "a" "b" [\n<!ENTITY c "d">\n]>\n<!-- e --><svg/>',
-    ],
-)
-def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp_path, data):
-    rows = rows_of(land(tmp_path / "in", {"my_videos/x.bin": data}))
-    assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
-
-
-@pytest.mark.parametrize(
-    "encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"]
-)
-def test_texts_in_other_encodings_are_rows_with_their_charset(tmp_path, encoding):
-    text = (
-        "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 4
-        if encoding == "cp1251"
-        else "日本語の文章です。これは試験のための短い文で、文字の符号を調べます。" * 4
-    )
-    text = "plain ascii words in a wide encoding" if encoding == "utf-16-le" else text
-    row = rows_of(land(tmp_path / "in", {"x.txt": text.encode(encoding)}))[0]
-    assert row["text_content"] == text
-    assert ("charset" in json.loads(row["metadata_json"] or "{}")) == (encoding != "utf-8-sig")
-
-
-@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"caf\xe9", bytes(range(128, 256)) * 3])
-def test_bytes_in_a_text_file_that_are_no_text_are_refused(tmp_path, data):
-    row = rows_of(land(tmp_path / "in", {"x.txt": data}))[0]
-    assert (row["error_code"], row["digest"], row["text_content"]) == (1004, sha(data), None)
-
-
 def test_links_inside_are_files_and_links_outside_are_refused_rows(tmp_path):
     root = land(tmp_path / "in", {"a/real.png": png()})
     (tmp_path / "secret.png").write_bytes(png(9))
@@ -334,86 +235,6 @@ def test_a_file_that_vanished_since_the_scan_is_a_row_that_says_so(tmp_path):
     assert table["error_code"].to_pylist() == [1001]
 
 
-_NAMES = [
-    "a",
-    "A",
-    "root",
-    "ALL",
-    "a.parquet",
-    "a b",
-    "é",
-    "日本" * 60,
-    "a...b",
-    "x|y",
-    "100%",
-    "%41LL",
-    "a:b",
-    "back\\slash",
-    "new\nline",
-    "~t",
-    "#1",
-    "x.stamp.json",
-    "=+-@_",
-]
-
-
-@pytest.mark.parametrize("name", [*_NAMES, "a/b", "root/x", "a.parquet/x", "日本" * 30 + "/ü.tar", "a.../b"])
-def test_keys_are_safe_and_reversible(name):
-    key = sources.shard_key(name)
-    assert sources.path_of_key(key) == name
-    assert set(key) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@=+-%")
-    assert "..." not in key and key not in ("root", "ALL") and all(len(part) < 240 for part in key.split("/"))
-
-
-@given(
-    st.lists(
-        st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=90).filter(
-            lambda part: part not in (".", "..")
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_any_path_has_a_key_that_leads_back(parts):
-    path = "/".join(parts)
-    assert sources.path_of_key(sources.shard_key(path)) == path
-
-
-def test_odd_names_are_read_and_their_tables_can_be_written(tmp_path):
-    names = [name for name in _NAMES if len(name.encode()) < 250 and not name.startswith(".")]
-    root = land(
-        tmp_path / "in",
-        {f"d/{name}": jsonl({"text": name}, {"text": "b"}) for name in names if "." not in name}
-        | {f"e/{name}/x.txt": name.encode() for name in names},
-    )
-    (root / os.fsdecode(b"bytes\xff.png")).write_bytes(png())
-    rows, tables = rows_of(root), Tables(tmp_path / "tables")
-    shards = sources.scan(root, settings=SETTINGS)
-    for shard in shards:
-        tables.write(
-            Slot("items", shard.modalities[0], shard.key),
-            sources_schema(),
-            sources_schema().arrow.empty_table(),
-            code_version="1",
-            settings_digest="",
-            inputs={},
-        )
-    assert sorted([*tables.shards("items", "text"), *tables.shards("items", "image")]) == sorted(
-        shard.key for shard in shards
-    )
-    assert (
-        sum(row["status"] == "ok" for row in rows)
-        == len(rows)
-        == 1 + len(names) + 2 * sum("." not in name for name in names)
-    )
-
-
-def sources_schema():
-    from mmlake.schemas import ITEMS
-
-    return ITEMS
-
-
 def test_the_same_zone_gives_the_same_bytes_of_table_twice(tmp_path):
     root = land(
         tmp_path / "in",
@@ -445,6 +266,8 @@ _BODIES = st.one_of(
     ),
     st.binary(max_size=40),
 )
+
+
 _FILES = st.lists(
     st.tuples(
         st.sampled_from(["0", "1", "d/0"]),
@@ -529,38 +352,3 @@ def test_a_landing_zone_has_a_directory_whose_files_lie_deeper(tmp_path):
         True
     ] * 5
     assert [zone.has(path) for path in ("hidden", "pets", "a.txt/b", "gone")] == [False] * 4
-
-
-def test_a_drawing_is_no_caption_however_late_its_first_tag_comes(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.svg": b"<!--" + b" made by hand " * 400 + b"--><svg/>"}))
-    assert [(row["modality"], row["error_code"], row["sample_text"]) for row in rows] == [
-        ("image", None, None),
-        ("image", 1005, None),
-    ]
-
-
-@pytest.mark.parametrize(
-    "declared",
-    [b'<?xml version="1.0" encoding="iso-8859-15"?>\n<a>', b"\n<html><head><meta charset=iso-8859-15></head>"],
-)
-def test_a_page_is_read_in_the_encoding_that_it_names(tmp_path, declared):
-    """Its one letter beyond ASCII is a currency sign in the encoding that would be guessed."""
-    row = rows_of(
-        land(tmp_path / "in", {"x.html": declared + "Twelve tickets cost 96 € at the gate.".encode("iso-8859-15")})
-    )[0]
-    assert (row["status"], row["metadata_json"]) == ("ok", '{"charset":"iso8859-15"}') and "96 €" in row["text_content"]
-
-
-@pytest.mark.parametrize("name", ["x.gz", "x.bin.zst", "x.png.gz"])
-def test_a_compressed_file_of_nothing_is_empty(tmp_path, name):
-    rows = rows_of(land(tmp_path / "in", {name: zst(b"") if name.endswith("zst") else gz(b"")}))
-    assert [row["error_code"] for row in rows] == [1006]
-
-
-def test_archives_that_are_not_read_are_reported_as_such(tmp_path):
-    rows = rows_of(
-        land(tmp_path / "in", {"a.rar": b"Rar!\x1a\x07\x01\x00" + bytes(60), "b.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)})
-    )
-    assert [row["error_code"] for row in rows] == [1012, 1012] and all(
-        "unpack it" in row["materialize_error"] for row in rows
-    )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import copy
+import gzip
 import io
+import lzma
 import os
 import random
 import tracemalloc
@@ -142,3 +145,14 @@ def test_damage_in_zstandard_is_found_in_few_steps(monkeypatch, at):
     del packed[at:]
     found = compression.expanded_head(io.BytesIO(packed), "zstd", size_bytes=1 << 18)
     assert words.startswith(found) and len(calls) < 1200
+
+
+@pytest.mark.parametrize("name", ["gzip", "bzip2", "xz"])
+def test_all_that_stands_before_a_cut_is_given_however_little_is_read_at_a_time(name):
+    """bzip2 kept the rest of its last block back where a reader asked for less than the block."""
+    pack = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}[name]
+    with compression.expanded(io.BytesIO(pack(bytes(5000))[:-4]), name, limit_bytes=1 << 20) as stream:
+        given = [stream.raw.read(100) for _ in range(50)]
+        with pytest.raises(UnreadableItem, match="stops after 5000 expanded bytes"):
+            stream.raw.read(100)
+    assert given == [bytes(100)] * 50

@@ -1,5 +1,9 @@
 """COCO: images in one directory, their captions and objects in JSON files of another (`placement.py`), both also in
-zips, as COCO is published. Polygons are not kept; other fields at the top describe the file."""
+zips, as COCO is published. Polygons are not kept; other fields at the top describe the file.
+
+What a file says of images is joined where these are read. The file is a shard of its own, too, whose rows are what no
+image took.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,41 @@ from typing import Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.coco import claims
-from mmlake.landing import Landing
+from mmlake.landing import Entry, Landing
+from mmlake.records import SourceRef
 from mmlake.sources.companions.archives import ArchiveMember, File, locate, open_file
 from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
 from mmlake.sources.records.lines import head_reader
+from mmlake.sources.records.rows import text_alone
 from mmlake.sources.samples.companion import Companion, Description
 
 _NAMED_MISSING = 3  # names of missing files that a reason lists
 _FOLDERS_KEPT = 1000  # of a zip, with what annotates them
 _POINTER = re.compile(r"#/(images|annotations)/([0-9]{1,18})(?:/caption)?")
+modalities = text_alone
+
+
+def items(reading: Reading) -> Iterator[RawItem]:
+    """A row for everything in the shard's file that no image took."""
+    return left_over(reading, _entry(reading), UnpackedPlacement(reading.landing, reading.parsed))
+
+
+def take(reading: Reading, ref: SourceRef) -> bytes:
+    """The UTF-8 of the text that the locator names. Raises UnreadableItem where the file no longer has it."""
+    for item in texts_at(reading, _entry(reading), [ref.member or ""]):
+        assert item.content is not None
+        return item.content.read()
+    raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
+
+
+def _entry(reading: Reading) -> Entry:
+    entry = reading.landing.stat(reading.path)
+    if entry is None:
+        raise UnreadableItem(1001, "the file is missing")
+    return entry
 
 
 def is_coco(landing: Landing, entry: File) -> bool:

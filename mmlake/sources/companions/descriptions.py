@@ -3,7 +3,8 @@ of images or recordings for the library `datasets` have them, and those of some 
 LJSpeech's `metadata.csv`, Flickr's `captions.txt`, which become such records.
 
 A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the
-file's sample, its other fields metadata.
+file's sample, its other fields metadata. A table is a shard of its own, too: of every record that no file took, since
+its file is missing, it names none, or it is broken.
 """
 
 from __future__ import annotations
@@ -15,20 +16,24 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from mmlake.errors import Fault
 from mmlake.formats import sniff
 from mmlake.formats.json_elements import BOM
 from mmlake.landing import Entry, Landing
+from mmlake.records import SourceRef
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, TABLES
-from mmlake.sources.raw_items import Reading
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines
+from mmlake.sources.records.rows import text_alone
 from mmlake.sources.records.separated_values import first_cells
 
 NAME = "file_name"
 _ENDINGS = ("file_name", "file_names")
 _LINE_CHARS = 4096  # of a first line that are read
 _MAX_NAME_CHARS = 200  # of a file that is asked for
+modalities = text_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,19 @@ def claims(head: bytes, name: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and bool(_naming(fields))
+
+
+def items(reading: Reading) -> Iterator[RawItem]:
+    """A row for every record of the shard's table that no file took."""
+    table = DescriptionTable(reading, reading.path)
+    for record, fault in table.left_over(is_any_needed=False):
+        yield table.row(record, fault or Fault(1003, f"the record names no file in {NAME!r}"))
+
+
+def take(reading: Reading, ref: SourceRef) -> bytes:
+    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no
+    longer has it."""
+    return DescriptionTable(reading, reading.path).take(ref.member or "", is_text_alone=False)
 
 
 def descriptions_of(reading: Reading) -> FileTables | None:

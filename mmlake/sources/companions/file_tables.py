@@ -19,9 +19,9 @@ from mmlake.formats.texts import printable
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.parsed_files import Kind
-from mmlake.sources.raw_items import Member, RawItem, Reading, become_text, licence_field
+from mmlake.sources.raw_items import Member, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.fields import TextField, licence_field
 from mmlake.sources.records.lines import Line
 from mmlake.sources.records.rows import with_bytes
 from mmlake.sources.records.scratch import ScratchTables

@@ -3,13 +3,14 @@
 
 Enters: the four files, of any size. Leaves: one record per recording, with the words, or with the segments that it has,
 and one for every line that belongs to none. Nothing that stands in them is run: a recording that is the output of a
-command is a record with a fault.
+command is a record with a fault. The three companions of `wav.scp` are shards without rows: what they say is in its
+rows and in those of the recordings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,10 @@ from mmlake.formats.json_elements import BOM
 from mmlake.landing import Entry
 from mmlake.sources.companions import places
 from mmlake.sources.companions.manifest_forms import COMPANIONS
-from mmlake.sources.raw_items import Reading
+from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, not_utf_8, numbered_lines, too_long
+from mmlake.sources.records.rows import text_alone
 from mmlake.sources.records.scratch import ScratchTables
 
 _SAID = (("text", "text"), ("utt2spk", "speaker_id"))  # of an utterance: files, and what their words are called here
@@ -37,6 +40,29 @@ CREATE INDEX texts ON text (id);
 CREATE INDEX speakers ON utt2spk (id);
 CREATE INDEX spans ON segments (recording);
 """
+
+
+modalities = text_alone
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether the name is that of a companion."""
+    return name in COMPANIONS
+
+
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether a file that is claimed is next to a `wav.scp`."""
+    return siblings.have_scp()
+
+
+def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
+    """The same."""
+    return siblings.have_scp()
+
+
+def items(reading: Reading) -> Iterator[RawItem]:
+    """Nothing."""
+    return iter(())
 
 
 def companions_of(reading: Reading) -> list[Entry]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -225,7 +225,34 @@ class Transcripts(Companion):
         )
 
 
-def tables_among(members: Sequence[Member]) -> list[Member]:
+def with_transcripts(
+    members: Sequence[Member],
+    reading: Reading,
+    *,
+    speakers: Opener | None,
+    borrowed: Sequence[Member] = (),
+    siblings: Iterable[str] = (),
+) -> tuple[list[list[Member]], list[Companion]]:
+    """(the members of each sample, without tables of transcripts; what these and the borrowed ones say, where there
+    are any).
+
+    What a table says is looked up by stem, and what is a table by what the others are: all members must be known.
+    siblings: stems of the samples of other parts of the directory, and `borrowed`: files there that may be tables.
+    """
+    tables = _tables_among(members)
+    given, groups = {id(table) for table in tables}, dict[str, list[Member]]()
+    for member in members:
+        if id(member) not in given:
+            groups.setdefault(member.stem, []).append(member)
+    if not tables and not borrowed:
+        return list(groups.values()), []
+    others = [member for member in members if id(member) not in given] if borrowed else []
+    stems = frozenset([*groups, *siblings])
+    lent = _tables_among([*borrowed, *others])
+    return list(groups.values()), [Transcripts(tables, reading, stems=stems, speakers=speakers, borrowed=lent)]
+
+
+def _tables_among(members: Sequence[Member]) -> list[Member]:
     """The members that are tables of transcripts, by their name and the recordings that they are of."""
     named = [one for one in members if prefix_of(one.name) is not None and one.modality == "text" and one.fault is None]
     if not named:
@@ -239,12 +266,6 @@ def tables_among(members: Sequence[Member]) -> list[Member]:
         if (f"{folder}/{prefix}" if folder else prefix) in prefixes or _is_of_many(member, prefix):
             tables.append(member)
     return tables
-
-
-def without(members: Sequence[Member], tables: Sequence[Member]) -> list[Member]:
-    """The members that are none of the tables."""
-    given = {id(table) for table in tables}
-    return [member for member in members if id(member) not in given]
 
 
 def _is_of_many(member: Member, prefix: str) -> bool:

@@ -18,11 +18,11 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
-from mmlake.sources.companions.transcripts import Transcripts, speakers_among, tables_among, without
+from mmlake.sources.companions.transcripts import speakers_among, with_transcripts
 from mmlake.sources.names import MARKS, label_of, stem_of
-from mmlake.sources.raw_items import Member, RawItem, Reading
+from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.shard_samples import Samples, record_endings
+from mmlake.sources.samples.shard_samples import Samples
 
 _REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
 
@@ -51,7 +51,7 @@ class Archive:
     def __init__(self, reading: Reading) -> None:
         self.reading, self.faults = reading, list[RawItem]()
         self.may_hold_transcripts = False
-        self._endings = record_endings(reading.settings)
+        self._endings = record_endings(reading.settings.json_extensions)
         # of each member the hashes of its stem and of its name in locators, and whether it is called a record
         self._stems, self._names, self._records = array("q"), array("q"), array("b")
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
@@ -120,19 +120,13 @@ class Archive:
                 return by_sample(self.members(order, is_listed=is_mixed))
 
         else:
-            # What a table says is looked up by stem, so that the stems of all samples must be known.
             kept = [at for at in range(len(self._stems)) if at not in left_out] if left_out else None
             members = list(self.members(kept, is_listed=True))
-            tables = tables_among(members)
-            by_stem: dict[str, list[Member]] = {}
-            for member in without(members, tables):
-                by_stem.setdefault(member.stem, []).append(member)
-            if tables:
-                spoken = Transcripts(tables, self.reading, stems=frozenset(by_stem), speakers=speakers_among(members))
-                companions = [spoken, *companions]
+            found, spoken = with_transcripts(members, self.reading, speakers=speakers_among(members))
+            companions = [*spoken, *companions]
 
             def groups() -> Iterator[list[Member]]:
-                return iter(by_stem.values())
+                return iter(found)
 
         return Samples(
             groups, self.reading, faults=self.faults, companions=companions, is_mixed=is_mixed, is_archive=True

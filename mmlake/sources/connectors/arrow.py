@@ -16,7 +16,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import ArrowReader, Part
 from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.cells import cells_of, limits_of
 from mmlake.sources.records.column_rows import record_items
 from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
@@ -83,16 +83,15 @@ def some(reading: Reading, members: Collection[str]) -> Iterator[RawItem]:
 
 def _items(reading: Reading, wanted: set[int] | None) -> Iterator[RawItem]:
     """wanted: numbers of rows; None: all."""
-    home = reading.hint or "text"
     try:
         file = _opened(reading)
     except UnreadableItem as error:
         entry = reading.landing.stat(reading.path)
         if entry is not None and not entry.size_bytes:
-            yield reading.fault(1006, "size_bytes=0 not in [1, inf)", modality=home, content=Content(reading.open))
+            yield reading.empty(reading.home)
         else:
             reason = error.reason or "the schema of the file cannot be read"
-            yield reading.fault(1001 if error.code == 1003 else error.code, reason, modality=home)
+            yield reading.fault(1001 if error.code == 1003 else error.code, reason, modality=reading.home)
         return
     with file:
         columns = columns_of(file.schema, reading.settings)
@@ -129,8 +128,7 @@ class _Table:
             yield self._reading.fault(1001 if error.code == 1003 else error.code, reason, modality=home)
             return
         if not is_found:
-            content = Content(self._reading.open)
-            yield self._reading.fault(1006, "num_rows=0 not in [1, inf)", modality=home, content=content)
+            yield self._reading.empty(home, what="num_rows")
 
     def _fault(self, code: int, reason: str, part: Part) -> RawItem:
         count = "" if self._file.num_batches is None or part.is_dictionary else f" of {self._file.num_batches}"

@@ -17,11 +17,10 @@ from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
 from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
-from mmlake.sources.companions.transcripts import Transcripts, tables_among, without
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
-from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
+from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.shard_samples import Samples, record_endings
+from mmlake.sources.samples.shard_samples import Samples
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
 # files up to here are read whole when they are classified: to open a file again costs as much as to read this
@@ -46,7 +45,7 @@ def _samples(reading: Reading) -> Samples:
     names = [entry.name for entry in entries]
     joined = "\0".join(names).lower()  # what none of very many names holds is soon known
     stems = _stems(entries, names, joined, reading)
-    is_mixed = any(ending in joined for ending in record_endings(reading.settings)) and _is_mixed(
+    is_mixed = any(ending in joined for ending in record_endings(reading.settings.json_extensions)) and _is_mixed(
         entries, stems, reading
     )
     has_tables = transcripts.SUFFIX in joined and any(transcripts.prefix_of(name) is not None for name in names)
@@ -73,23 +72,18 @@ def _samples(reading: Reading) -> Samples:
             companions=companions,
             is_mixed=is_mixed,
         )
-    # What a table says is looked up by stem, and what is a table by what the others are: all are classified first.
     members = sorted(
         (member for group in _groups(entries, stems, reading, is_listed=True) for member in group),
         key=lambda member: member.name,
     )
-    found = tables_among(members)
-    groups: dict[str, list[Member]] = {}
-    for member in without(members, found):
-        groups.setdefault(member.stem, []).append(member)
-    others = tables_among(
-        [*_loose(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)]
+    groups, spoken = transcripts.with_transcripts(
+        members,
+        reading,
+        speakers=_speakers(reading),
+        borrowed=list(_loose(borrowed, reading, is_listed=True)),
+        siblings=(file_stem_of(entry.name) for entry in reading.siblings),
     )
-    if found or borrowed:
-        all_stems = frozenset([*groups, *(file_stem_of(entry.name) for entry in reading.siblings)])
-        spoken = Transcripts(found, reading, stems=all_stems, speakers=_speakers(reading), borrowed=others)
-        companions.insert(0, spoken)
-    return Samples(lambda: iter(groups.values()), reading, companions=companions, is_mixed=is_mixed)
+    return Samples(lambda: iter(groups), reading, companions=[*spoken, *companions], is_mixed=is_mixed)
 
 
 def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
@@ -120,7 +114,7 @@ def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading:
 
 def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
     """Whether some samples have a record and others none, or some have several, by their names."""
-    endings = record_endings(reading.settings)
+    endings = record_endings(reading.settings.json_extensions)
     counts = Counter(stem for stem, entry in zip(stems, entries, strict=True) if entry.path.lower().endswith(endings))
     return bool(counts) and (len(counts) < len(set(stems)) or max(counts.values()) > 1)
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import IO, NamedTuple
 
 from mmlake.errors import UnreadableItem
@@ -26,48 +27,41 @@ from mmlake.sources.settings import SourceSettings
 _COPY_BYTES = 1 << 20
 
 
+First = Callable[[int], bytes]  # gives so many of a member's first bytes
+
+
 class _Format(NamedTuple):
     """One kind of table."""
 
     extensions: tuple[str, ...]  # of members that may be one
-    # (so many first bytes, name) -> whether it is
-    is_one: Callable[[Callable[[int], bytes], str, SourceSettings], bool]
+    claims: Callable[[bytes, str], bool]  # (first bytes, name) -> whether it may be one
     modalities: Callable[[Reading], tuple[str, ...]]
     items: Callable[[Reading], Iterator[RawItem]]
-    is_sought: bool  # whether it is read here and there
+    is_sought: bool = False  # whether it is read here and there
+    # (its first bytes, name) -> whether one that is claimed is one indeed
+    holds_records: Callable[[First, str, SourceSettings], bool] = lambda first, name, settings: True
+
+    def is_one(self, first: First, name: str, settings: SourceSettings) -> bool:
+        """Whether a member of this name is such a table."""
+        return self.claims(first(sniff.HEAD_BYTES), name) and self.holds_records(first, name, settings)
 
 
-def _is_parquet(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return first(4) == b"PAR1"
-
-
-def _is_arrow(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return arrow.claims(first(sniff.HEAD_BYTES), name)
-
-
-def _is_lines(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    head = first(sniff.HEAD_BYTES)
-    return bool(head) and (
-        json_lines.claims(head, name) or (sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None)
-    )
-
-
-def _is_list(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return json_list.claims(first(sniff.HEAD_BYTES), name) and json_list.holds_records(first, name, settings)
-
-
-def _is_separated(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return separated.claims(first(sniff.HEAD_BYTES), name) and separated.holds_records(first, name, settings)
+def _are_lines(head: bytes, name: str) -> bool:
+    """Whether they are JSON lines: a name that says so needs no second line."""
+    is_named = sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None
+    return bool(head) and (is_named or json_lines.claims(head, name))
 
 
 _FORMATS = (
-    _Format(("parquet",), _is_parquet, parquet.modalities, parquet.items, True),
-    _Format(tuple(name[1:] for name in arrow.NAMES), _is_arrow, arrow.modalities, arrow.items, True),
-    _Format(("jsonl", "ndjson", "json"), _is_lines, json_lines.modalities, json_lines.items, False),
-    _Format(("json",), _is_list, json_list.modalities, json_list.items, False),
-    _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
+    _Format(("parquet",), parquet.claims, parquet.modalities, parquet.items, is_sought=True),
+    _Format(tuple(name[1:] for name in arrow.NAMES), arrow.claims, arrow.modalities, arrow.items, is_sought=True),
+    _Format(("jsonl", "ndjson", "json"), _are_lines, json_lines.modalities, json_lines.items),
+    _Format(("json",), json_list.claims, json_list.modalities, json_list.items, holds_records=json_list.holds_records),
+    _Format(
+        ("csv", "tsv"), separated.claims, separated.modalities, separated.items, holds_records=separated.holds_records
+    ),
 )
-_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written next to a medium describes it
+_WRITTEN = ("csv", "tsv")  # what is written next to a medium describes it, as JSON does next to anything
 
 
 class InnerTable:
@@ -83,7 +77,7 @@ class InnerTable:
             with self._opened() as reading:
                 return self._kind.modalities(reading)
         except UnreadableItem:
-            return (self._reading.hint or "text",)
+            return (self._reading.home,)
 
     def items(self) -> Iterator[RawItem]:
         """The rows of its records. Where the member breaks, a last one says so."""
@@ -92,9 +86,8 @@ class InnerTable:
                 for item in self._kind.items(reading):
                     yield item.replace(ref=self._member.locate(item.ref.member or ""))
         except UnreadableItem as error:
-            fault = self._inner_reading(lambda: _none()).fault(
-                error.code, f"{error.reason}; what follows in the member is not read", modality=self.modalities[0]
-            )
+            reason = f"{error.reason}; what follows in the member is not read"
+            fault = self._inner_reading(self._member.open).fault(error.code, reason, modality=self.modalities[0])
             yield fault.replace(ref=self._member.locate(""))
 
     @contextmanager
@@ -119,10 +112,6 @@ class InnerTable:
         return replace(
             self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None
         )
-
-
-def _none() -> IO[bytes]:
-    raise UnreadableItem(1001, "the member is not opened")
 
 
 def _reopened(file: IO[bytes]) -> IO[bytes]:
@@ -153,31 +142,16 @@ class _OneFile(Landing):
 
 def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTable | None:
     """The table that a member of an archive is; None for any other. group: the members of its sample."""
-    if (
-        member.extension not in TABLE_EXTENSIONS
-        or member.fault is not None
-        or member.content is None
-        or member.is_media
-        or not member.size_bytes
-    ):
+    content, name, extension = member.content, member.name, member.extension
+    if extension not in TABLE_EXTENSIONS or member.fault or content is None or member.is_media or not member.size_bytes:
         return None
-    if (
-        member.extension in _WRITTEN
-        and len(group) > 1
-        and (member.extension == "json" or any(one.is_media for one in group))
-    ):
+    describes = extension == "json" or (extension in _WRITTEN and any(one.is_media for one in group))
+    if describes and len(group) > 1:
         return None
-    content, name = member.content, member.name
-    found = next(
-        (
-            one
-            for one in _FORMATS
-            if member.extension in one.extensions
-            and one.is_one(lambda size: _first_of(content, size), name, reading.settings)
-        ),
-        None,
-    )
-    return InnerTable(member, found, reading) if found is not None else None
+    for kind in _FORMATS:
+        if extension in kind.extensions and kind.is_one(partial(_first_of, content), name, reading.settings):
+            return InnerTable(member, kind, reading)
+    return None
 
 
 def _first_of(content: Content, size_bytes: int) -> bytes:

@@ -33,6 +33,11 @@ def claims(head: bytes, name: str) -> bool:
     return _START.match(head.removeprefix(BOM)) is not None
 
 
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether no medium has the file's name."""
+    return siblings.have_no_medium_of(name)
+
+
 def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
     """Whether such a file is a list of records indeed: no medium has its name, and its first element has a text."""
     return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)

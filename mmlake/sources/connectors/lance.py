@@ -60,12 +60,12 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the dataset does not open. Only manifests
     are read."""
     with _opened(reading) as dataset:
-        return dataset.columns.modalities or (reading.hint or "text",)
+        return dataset.columns.modalities or (reading.home,)
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the version, fragment by fragment; within a row media in the order of the columns, then texts."""
-    home = reading.hint or "text"
+    home = reading.home
     for entry in reading.landing.files(reading.path):
         if entry.name != _OLD_MANIFEST:
             reason = "the file lies inside a Lance dataset but is no part of it"

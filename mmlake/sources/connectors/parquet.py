@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.cells import group_cells, limits_of
 from mmlake.sources.records.column_rows import record_items
 from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a Parquet file."""
+    return head.startswith(b"PAR1")
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -38,15 +43,15 @@ def _opened(reading: Reading) -> ParquetReader:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the file in order; within a row media in the order of the columns, then texts."""
-    home = reading.hint or "text"
     with reading.open() as stream:
         if not stream.read(1):
-            yield reading.fault(1006, "size_bytes=0 not in [1, inf)", modality=home, content=Content(reading.open))
+            yield reading.empty(reading.home)
             return
     try:
         file = _opened(reading)
     except UnreadableItem as error:
-        yield reading.fault(error.code, error.reason or "the footer of the Parquet file cannot be read", modality=home)
+        reason = error.reason or "the footer of the Parquet file cannot be read"
+        yield reading.fault(error.code, reason, modality=reading.home)
         return
     with file:
         columns = columns_of(file.schema, reading.settings)

@@ -15,7 +15,7 @@ from mmlake.formats import sniff
 from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.lines import separated_lines, stream_of
 from mmlake.sources.records.rows import rows_of_line, text_alone
@@ -30,6 +30,11 @@ modalities = text_alone
 def claims(head: bytes, name: str) -> bool:
     """Whether the first bytes may be a line of names, with more behind it."""
     return b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
+
+
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether no medium has the file's name."""
+    return siblings.have_no_medium_of(name)
 
 
 def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
@@ -82,7 +87,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
     for line in separated_lines(reading, delimiter, has_quotes=None if delimiter is None else delimiter != "\t"):
         yield from rows_of_line(line, reading, names)
     if line is None:
-        yield reading.fault(1006, "num_records=0 not in [1, inf)", modality="text", content=Content(reading.open))
+        yield reading.empty(what="num_records")
 
 
 def _head(stream: IO[bytes]) -> bytes:

@@ -1,6 +1,7 @@
 """THE table of connectors. Add yours here: one module with `modalities` and `items`, and one row.
 
-A connector is recognized by content first; only where the bytes are silent does the name count.
+A connector is recognized by content first; only where the bytes are silent does the name count. Files that describe
+others are shards of their own, too: those connectors stand with what they say of the others, in `companions`.
 """
 
 from __future__ import annotations
@@ -8,34 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
+from typing import Any
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
-from mmlake.formats.warc import MARK
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
+from mmlake.sources.companions import coco, descriptions, kaldi, manifests
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import (
     arrow,
-    coco,
-    descriptions,
     folder,
     json_lines,
     json_list,
-    kaldi,
     lance,
-    manifest,
     parquet,
     separated,
     tar,
     url_list,
     warc,
 )
-from mmlake.sources.connectors import zip as zip_format
+from mmlake.sources.connectors import zip as zip_connector
 from mmlake.sources.raw_items import Opener, RawItem, Reading
-from mmlake.sources.records import lines as record_lines
+from mmlake.sources.records.lines import ENDINGS, head_reader
 
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
@@ -107,148 +106,53 @@ class Connectors(dict[str, Connector]):
         return frozenset(sniff.extension_of(f"x{name}") for name in self.endings)
 
 
+# the columns that a module fills in by its functions of these names
+_FUNCTIONS = ("claims", "modalities", "items", "num_samples", "some", "is_one", "is_kept", "take")
+
+
+def _row(
+    name: str, module: ModuleType, *, names: tuple[str, ...] = (), extensions: tuple[str, ...] | None = None
+) -> Connector:
+    """The connector that a module is: it has `modalities`, `items` and, unless a name or a directory is all there is
+    to recognize, `claims`; what else it has of the functions of a row is in the row."""
+    found: dict[str, Any] = {column: getattr(module, column) for column in _FUNCTIONS if hasattr(module, column)}
+    return Connector(name=name, names=names, extensions=extensions, **{"claims": _never, **found})
+
+
+def _never(head: bytes, name: str) -> bool:
+    return False
+
+
 SOURCES = Connectors(
     (
         # By its name alone: the bytes of a list are those of any text or Parquet file.
-        Connector(
-            name=URL_LIST,
-            names=record_lines.ENDINGS,
-            claims=record_lines.claims,
-            extensions=_LISTS,
-            modalities=url_list.modalities,
-            items=url_list.items,
-            num_samples=url_list.num_samples,
-            take=url_list.take,
-        ),
-        Connector(
-            name="webdataset",
-            names=(".tar", ".tgz", ".tbz2", ".txz", *_packed(".tar")),
-            claims=lambda head, name: sniff.is_tar_header(head),
-            modalities=tar.modalities,
-            items=tar.items,
-        ),
-        Connector(
-            name="zip",
-            names=(".zip",),
-            claims=zip_format.claims,
-            modalities=zip_format.modalities,
-            items=zip_format.items,
-            some=zip_format.some,
-        ),
-        Connector(
-            name="parquet",
-            names=(".parquet",),
-            claims=lambda head, name: head.startswith(b"PAR1"),
-            modalities=parquet.modalities,
-            items=parquet.items,
-            num_samples=parquet.num_samples,
-        ),
-        Connector(
-            name="arrow",
-            names=(*arrow.NAMES, *_packed(*arrow.NAMES)),
-            claims=arrow.claims,
-            modalities=arrow.modalities,
-            items=arrow.items,
-            some=arrow.some,
-        ),
+        _row(URL_LIST, url_list, names=ENDINGS, extensions=_LISTS),
+        _row("webdataset", tar, names=(".tar", ".tgz", ".tbz2", ".txz", *_packed(".tar"))),
+        _row("zip", zip_connector, names=(".zip",)),
+        _row("parquet", parquet, names=(".parquet",)),
+        _row("arrow", arrow, names=(*arrow.NAMES, *_packed(*arrow.NAMES))),
         # By name and first record; before lines and loose files, which would take it for documents.
-        Connector(
-            name="descriptions",
-            names=(),
-            claims=descriptions.claims,
-            extensions=("csv", "tsv", "jsonl", "txt"),
-            modalities=descriptions.modalities,
-            items=descriptions.items,
-            take=descriptions.take,
-        ),
+        _row("descriptions", descriptions, extensions=("csv", "tsv", "jsonl", "txt")),
         # By all of their first records; before lines and lists, which would take them for texts alone.
-        Connector(
-            name=MANIFEST,
-            names=(),
-            claims=manifest.claims,
-            extensions=("json", "jsonl", "ndjson", "scp"),
-            modalities=manifest.modalities,
-            items=manifest.items,
-            is_one=manifest.is_one,
-            take=manifest.take,
-        ),
+        _row(MANIFEST, manifests, extensions=("json", "jsonl", "ndjson", "scp")),
         # What lies next to `wav.scp`, whose rows say what is in it.
-        Connector(
-            name="kaldi",
-            names=(),
-            claims=kaldi.claims,
-            extensions=("",),
-            modalities=kaldi.modalities,
-            items=kaldi.items,
-            is_one=kaldi.is_one,
-            is_kept=lambda name, siblings: siblings.have_scp(),
-        ),
-        Connector(
-            name="jsonl",
+        _row("kaldi", kaldi, extensions=("",)),
+        _row(
+            "jsonl",
+            json_lines,
             names=(".jsonl", ".ndjson", *_packed(".jsonl", ".ndjson")),
-            claims=json_lines.claims,
             extensions=json_lines.EXTENSIONS,
-            modalities=json_lines.modalities,
-            items=json_lines.items,
         ),
         # By what lies next to them, too: records, unless they describe a medium that is called like them.
-        Connector(
-            name="json-list",
-            names=(),
-            claims=json_list.claims,
-            extensions=("json",),
-            modalities=json_list.modalities,
-            items=json_list.items,
-            is_one=json_list.is_one,
-            is_kept=lambda name, siblings: siblings.have_no_medium_of(name),
-        ),
-        Connector(
-            name="separated",
-            names=(),
-            claims=separated.claims,
-            extensions=("csv", "tsv"),
-            modalities=separated.modalities,
-            items=separated.items,
-            is_one=separated.is_one,
-            is_kept=lambda name, siblings: siblings.have_no_medium_of(name),
-        ),
-        Connector(
-            name="warc",
-            names=(".warc", *_packed(".warc")),
-            claims=lambda head, name: head.startswith(MARK),
-            modalities=warc.modalities,
-            items=warc.items,
-            take=warc.take,
-        ),
+        _row("json-list", json_list, extensions=("json",)),
+        _row("separated", separated, extensions=("csv", "tsv")),
+        _row("warc", warc, names=(".warc", *_packed(".warc"))),
         # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
-        Connector(
-            name="coco",
-            names=(),
-            claims=coco.claims,
-            extensions=("json",),
-            modalities=coco.modalities,
-            items=coco.items,
-            take=coco.take,
-        ),
+        _row("coco", coco, extensions=("json",)),
         # A directory, known by what lies in it: see `directory_of`.
-        Connector(
-            name=LANCE,
-            names=(),
-            claims=lambda head, name: False,
-            extensions=(),
-            modalities=lance.modalities,
-            items=lance.items,
-            take=lance.take,
-        ),
+        _row(LANCE, lance, extensions=()),
         # Everything that no other row claims: loose files.
-        Connector(
-            name=LOOSE,
-            names=(),
-            claims=lambda head, name: False,
-            extensions=(),
-            modalities=folder.modalities,
-            items=folder.items,
-        ),
+        _row(LOOSE, folder, extensions=()),
     )
 )
 
@@ -293,7 +197,7 @@ def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors
 
 
 def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors) -> str:
-    return _recognised(raw, name, record_lines.head_reader(raw, open_file), siblings, connectors)
+    return _recognised(raw, name, head_reader(raw, open_file), siblings, connectors)
 
 
 def _recognised(

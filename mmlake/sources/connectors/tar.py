@@ -48,6 +48,11 @@ _MARGIN_STEMS = 256
 _MARGIN_BYTES = 64 << 20
 
 
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a tar."""
+    return sniff.is_tar_header(head)
+
+
 @contextmanager
 def _samples(reading: Reading) -> Iterator[Samples]:
     with reading.open() as file:

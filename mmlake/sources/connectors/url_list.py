@@ -17,14 +17,16 @@ from mmlake.download.results import DownloadResult, Downloads
 from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.checksums import Checksum
+from mmlake.formats.compression import compression_of
 from mmlake.formats.urls import path_of, redacted
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, licence_field, reader_of, text_item
+from mmlake.sources.raw_items import Content, RawItem, Reading, reader_of, role_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.lines import Line, lines
+from mmlake.sources.records.fields import first_field, licence_field
+from mmlake.sources.records.lines import ENDINGS, Line, lines
 from mmlake.sources.settings import SourceSettings
 
 _ALGORITHMS = ("sha256", "sha512", "sha384", "sha1", "md5")
@@ -85,6 +87,14 @@ def _addresses(fields: dict[str, Any], reading: Reading) -> Iterator[_Address]:
             yield _Address(column, url, (modality,) if modality else _expected(url, reading.hint))
 
 
+def claims(head: bytes, name: str) -> bool:
+    """Whether a file of this name is a list of URLs: its name says so, and its bytes are text or Parquet."""
+    lower = name.lower()
+    if lower.endswith(".urls.parquet"):
+        return head.startswith(b"PAR1")
+    return lower.endswith(ENDINGS) and (not head or sniff.is_textual(head)) and compression_of(head) is None
+
+
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that rows may have, by columns, extensions and the path; all where one address does not say its
     own. Nothing is fetched."""
@@ -100,7 +110,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
             found.add("text")
         if len(found) == len(sniff.RECOGNISED):
             break
-    return shards.ordered(found) or (reading.hint or "text",)
+    return shards.ordered(found) or (reading.home,)
 
 
 def num_samples(reading: Reading) -> int:
@@ -133,9 +143,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
             yield from _rows(pending.popleft(), results, reading, downloads, names)
             results, number = [], number + 1
     if not number:
-        yield reading.fault(
-            1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open)
-        )
+        yield reading.empty(reading.home, what="num_records")
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -178,10 +186,10 @@ def _rows(
     settings, fields, addresses, parts = reading.settings, record.fields, record.addresses, record.parts
     identity = first_field(fields, settings.id_fields)
     # the modality of the row where no content says another
-    usual = (addresses[0].expected[:1] or (reading.hint or "text",))[0] if addresses else "text"
+    usual = (addresses[0].expected[:1] or (reading.home,))[0] if addresses else "text"
     blank = RawItem(
         modality=usual,
-        role="document" if usual == "text" else "media",
+        role=role_of(usual),
         ref=SourceRef(path=reading.path, member=record.name),
         sample_id=names.of(fields[identity] if identity else record.name, record.number),
         licence=licence_field(fields, settings),
@@ -252,9 +260,7 @@ def _fetched(
     """The row of one address."""
     ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{address.column}")
     expected, modality = address.expected, address.expected[0] if address.expected else downloads.table_of(result)
-    item = blank.replace(
-        ref=ref, modality=modality, role="document" if modality == "text" else "media", own=_own_fields(result)
-    )
+    item = blank.replace(ref=ref, modality=modality, role=role_of(modality), own=_own_fields(result))
     if result.digest is None:
         return item.replace(fault=Fault(result.code or 1103, result.reason or "no answer"))
     content = Content(lambda: downloads.open(result), stored=(result.digest, result.size_bytes))
@@ -272,9 +278,7 @@ def _fetched(
     if not expected and result.modality != modality:
         reason = f"the content is {result.content_type} now, and is {modality} in the other tables of the list"
         return item.replace(fault=Fault(1003, f"{reason}; try it again to move it"))
-    item = item.replace(
-        modality=result.modality, role="document" if result.modality == "text" else "media", charset=result.charset
-    )
+    item = item.replace(modality=result.modality, role=role_of(result.modality), charset=result.charset)
     return item.replace(fault=_mismatch(result, address.column, fields, content, reading.settings))
 
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.http_responses import kept_headers
-from mmlake.formats.warc import Damage, Payload, Record, records
+from mmlake.formats.warc import MARK, Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.first_samples import first_samples
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading
+from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading, role_of
 
 _LOG = logging.getLogger("mmlake.sources")
 _CONTENT = ("response", "resource", "conversion", "revisit")
@@ -28,11 +28,14 @@ _ABOUT_THE_CRAWL = ("request", "metadata", "warcinfo")
 _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
 
 
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a WARC file."""
+    return head.startswith(MARK)
+
+
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the records have, exactly: every header is read, and the start of every body."""
-    return shards.ordered(item.modality for item in first_samples(items(reading), reading.limit)) or (
-        reading.hint or "text",
-    )
+    return shards.ordered(item.modality for item in first_samples(items(reading), reading.limit)) or (reading.home,)
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -45,9 +48,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
             else:
                 yield _item(found, number, reading, names)
     if not number:
-        yield reading.fault(
-            1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open)
-        )
+        yield reading.empty(reading.home, what="num_records")
     _LOG.info(
         "%s: records=%d rows=%d about_the_crawl=%s",
         reading.path,
@@ -80,13 +81,13 @@ def _about_the_crawl(record: Record) -> str | None:
 
 def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNames) -> RawItem:
     if isinstance(found, Damage):
-        item = reading.fault(found.fault.code, found.fault.reason, modality=reading.hint or "text", member=found.member)
+        item = reading.fault(found.fault.code, found.fault.reason, modality=reading.home, member=found.member)
         item.metadata = found.metadata
         return item
     identity = (found.field("warc-record-id") or "").strip("<>").removeprefix("urn:uuid:")
     blank = RawItem(
-        modality=reading.hint or "text",
-        role="document" if (reading.hint or "text") == "text" else "media",
+        modality=reading.home,
+        role=role_of(reading.home),
         ref=SourceRef(path=reading.path, member=found.member),
         sample_id=names.of(identity or None, number),
         metadata=found.metadata,
@@ -137,7 +138,7 @@ def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
     modality = found.modality or item.modality
     item = item.replace(
         modality=modality,
-        role="document" if modality == "text" else "media",
+        role=role_of(modality),
         content_type=found.content_type,
         extension=found.extension,
     )

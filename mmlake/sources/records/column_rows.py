@@ -11,12 +11,12 @@ from mmlake.formats import sniff, texts, timed_text
 from mmlake.records import SourceRef
 from mmlake.sources import raw_items
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, media_item, text_item
+from mmlake.sources.raw_items import Content, RawItem, Reading, media_item, role_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
-from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.fields import TextField, first_field
 from mmlake.sources.records.rows import with_bytes
 from mmlake.sources.settings import SourceSettings
 
@@ -62,7 +62,7 @@ def items_of(
     inner_metadata = timed_text.with_seconds(metadata_of(record, record_fields.taken(inner)))
     blank = RawItem(columns.modalities[0], locate(""), sample_id)
     blank.metadata = _merged(metadata, columns.record, inner_metadata)
-    blank.licence = raw_items.licence_field({**record, **fields}, settings)
+    blank.licence = record_fields.licence_field({**record, **fields}, settings)
     placed_at = {part.pointer for part in parts}
     inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at}
     rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in inside]
@@ -78,16 +78,12 @@ def items_of(
         for part, item in interleaved.items_of_parts(parts, blank, locate=locate)
     ]
     if not rows and not placed and not faults:
-        rows.append(blank.replace(role=_role(blank.modality), fault=_all_null(fields, columns)))
+        rows.append(blank.replace(role=role_of(blank.modality), fault=_all_null(fields, columns)))
     rows += [
         item.replace(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata)
         for column, item in faults
     ]
     yield from _in_order(placed, rows, [*own, *inner])
-
-
-def _role(modality: str) -> str:
-    return "document" if modality == "text" else "media"
 
 
 def _has_list(fields: Mapping[str, Any], name: str | None) -> bool:
@@ -181,7 +177,7 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
                 f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in "
                 f"sources.{kind.modality}_fields"
             )
-            yield item.replace(modality=blank.modality, role=_role(blank.modality), fault=Fault(1005, reason))
+            yield item.replace(modality=blank.modality, role=role_of(blank.modality), fault=Fault(1005, reason))
 
 
 def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, bytes]]:
@@ -201,7 +197,7 @@ def _record(
         return {}, []
     name, cell = columns.record, fields[columns.record]
     home = "text" if columns.record_texts else columns.modalities[0]
-    blank = RawItem(modality=home, role=_role(home), ref=SourceRef(path=""), sample_id="")
+    blank = RawItem(modality=home, role=role_of(home), ref=SourceRef(path=""), sample_id="")
     faults = [
         (medium, blank.replace(modality=modality, role="media", fault=Fault(1003, f"the cell of {medium} is null")))
         for medium, modality in columns.media.items()

@@ -99,7 +99,7 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
 
 def modalities_of(opened: Callable[[Reading], Reader], reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns of a file can have; those of the path where it does not open."""
-    home = (reading.hint or "text",)
+    home = (reading.home,)
     try:
         with opened(reading) as file:
             return columns_of(file.schema, reading.settings).modalities or home
@@ -111,7 +111,7 @@ def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iter
     """What is wrong with the columns: that none is to be read, or that some hide others."""
     if not columns.modalities:
         reason = f"none of the columns {schema.names[:12]} holds a text, image, video or audio"
-        yield reading.fault(1003, reason, modality=reading.hint or "text")
+        yield reading.fault(1003, reason, modality=reading.home)
     elif repeated := sorted(name for name, count in Counter(schema.names).items() if count > 1):
         reason = f"the columns {repeated[:12]} stand in the file more than once; only the last of each is read"
         yield reading.fault(1003, reason, modality=columns.modalities[0], member="columns")

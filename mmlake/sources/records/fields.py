@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mmlake.formats.timed_text import transcript_of
-from mmlake.sources.raw_items import first_of, spellings
 from mmlake.sources.settings import SourceSettings
 
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
@@ -210,3 +210,40 @@ def _words(content: Any) -> str:
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
         content = "\n".join(part for part in parts if isinstance(part, str))
     return content.strip() if isinstance(content, str) else ""
+
+
+def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | None:
+    """The record's own licence as it spells it, or None where it has none."""
+    found = first_field(fields, settings.licence_fields)
+    return None if found is None else str(fields[found])
+
+
+def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """The record's own spelling of the first of these names that it has with a value, compared without regard to
+    case."""
+    return first_of(fields, spellings(tuple(fields), names)[0])
+
+
+def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of these fields that has a value."""
+    for name in names:
+        if fields[name] is not None:
+            return name
+    return None
+
+
+def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """For each group of names, those that are among the fields, as the record spells them and in the order of the
+    group."""
+    # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none
+    # are kept.
+    is_kept = len(fields) <= 64 and sum(map(len, fields)) <= 4096
+    return _spelled(fields, *groups) if is_kept else _spelled.__wrapped__(fields, *groups)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    by_lower: dict[str, str] = {}
+    for name in fields:
+        by_lower.setdefault(name.lower(), name)
+    return tuple(tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower) for names in groups)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from mmlake.errors import Fault
 from mmlake.formats.urls import redacted
 from mmlake.records import SourceRef, canonical_json
-from mmlake.sources.raw_items import RawItem, text_item
+from mmlake.sources.raw_items import RawItem, role_of, text_item
 from mmlake.sources.records.per_row_lists import is_spread, spread
 from mmlake.sources.settings import SourceSettings
 
@@ -95,8 +95,7 @@ def items_of_parts(
         if part.text is not None:
             yield part, text_item(item, part.text, "document")
         else:
-            role = "document" if image_home == "text" else "media"
-            yield part, item.replace(modality=image_home, role=role, fault=_fault(part.address))
+            yield part, item.replace(modality=image_home, role=role_of(image_home), fault=_fault(part.address))
 
 
 def forms(settings: SourceSettings) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from mmlake.formats import texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded, expanded_head
 from mmlake.formats.json_elements import elements_of
-from mmlake.formats.sniff import HEAD_BYTES, extension_of, is_textual
+from mmlake.formats.sniff import HEAD_BYTES, extension_of
 from mmlake.formats.texts import lines_of
 from mmlake.sources.raw_items import Opener, Reading
 from mmlake.sources.records.cells import group_cells, limits_of, metadata_of
@@ -23,6 +23,7 @@ from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
 
 _ENDINGS = (".urls", ".urls.txt", ".urls.json", ".urls.jsonl", ".urls.csv", ".urls.tsv")
+# of names of lists of URLs
 ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in SUFFIXES), ".urls.parquet")
 
 _URL = "url"
@@ -38,14 +39,6 @@ class Line:
     fault: Fault | None = None
     data: bytes | None = None  # its bytes, where they are JSON or cannot be read, and are few enough
     size_bytes: int = 0  # of a record whose bytes are too many
-
-
-def claims(head: bytes, name: str) -> bool:
-    """Whether a file of this name is a list of URLs: its name says so, and its bytes are text or Parquet."""
-    lower = name.lower()
-    if lower.endswith(".urls.parquet"):
-        return head.startswith(b"PAR1")
-    return lower.endswith(ENDINGS) and (not head or is_textual(head)) and compression_of(head) is None
 
 
 def stream_of(reading: Reading) -> IO[bytes]:

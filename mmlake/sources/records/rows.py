@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from mmlake.errors import Fault
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, first_field, licence_field
+from mmlake.sources.raw_items import Content, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
+from mmlake.sources.records.fields import first_field, licence_field
 from mmlake.sources.records.lines import Line
 
 

@@ -1,7 +1,7 @@
 """One sample: its members, what its record says, and the rows that follow from both.
 
 A million samples pass through here per shard: rows are made of positional arguments, and what few samples have costs
-the others nothing; figures in docs/decisions/0014-plain-samples.md.
+the others nothing; figures in docs/decisions/0024-one-way-from-a-sample-to-its-rows.md.
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from types import NoneType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts
+from mmlake.formats.texts import printable
 from mmlake.records import canonical_json
-from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, first_of
+from mmlake.sources.names import SampleNames
+from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, record_endings, role_of
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.fields import TextField, first_of, spellings
 from mmlake.sources.records.per_row_lists import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion, Description
-from mmlake.sources.samples.image_tokens import Pictures, Tokens
+from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, Tokens
 from mmlake.sources.samples.pairing import ROLES, pair
 from mmlake.sources.settings import SourceSettings
 
 _POSITION = attrgetter("position")
+_MAX_SHAPES = 1024  # sets of fields that are kept for the records of one shard
 
 
 class Shape(NamedTuple):
@@ -34,36 +37,75 @@ class Shape(NamedTuple):
     licences: tuple[str, ...]
 
 
-class Surroundings(Protocol):
-    """What a sample knows of its shard."""
+class Surroundings:
+    """What a sample knows of its shard: the names of samples and the shapes of records."""
 
-    settings: SourceSettings
-    pictures: Pictures
-    is_json: Callable[[Member], bool]  # whether the member describes its sample
-    is_lacking: bool  # whether a sample lacks what its record names, or has nothing but a record
+    pictures = Pictures()
+    is_lacking = (
+        False  # whether a sample whose rows were given lacks what its record names, or has nothing but a record
+    )
+
+    def __init__(self, key: str, settings: SourceSettings) -> None:
+        self.settings, self._key = settings, key
+        self._names: SampleNames | None = None  # where records name their samples
+        self._num_named = 0
+        self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._extensions = record_endings(settings.json_extensions)
+        # whether a member describes its sample
+        is_usual = self._extensions == (".json",)
+        self.is_json: Callable[[Member], bool] = attrgetter("is_json") if is_usual else self._ends_as_record
 
     @property
     def modalities(self) -> tuple[str, ...]:
         """The modalities of all rows."""
+        raise NotImplementedError
+
+    def modality(self, member: Member) -> str:
+        """The modality whose table gets the member's row."""
+        raise NotImplementedError
 
     @property
     def home(self) -> str:
         """The modality whose table gets the rows of faults that have none themselves."""
+        return self.modalities[0]
+
+    def _ends_as_record(self, member: Member) -> bool:
+        # An extension of a person's choice says nothing to `sniff`.
+        is_named = member.name.lower().endswith(self._extensions)
+        return is_named and member.modality in (None, "text") and member.fault is None
 
     def id_of(self, stem: str) -> str:
         """The id of a sample that is called by its stem."""
+        return f"{self._key}/{stem if stem.isascii() else printable(stem)}"
 
     def name_of(self, stem: str, given: Sequence[object]) -> str:
-        """The id of a sample whose record may give it one."""
+        """The id of a sample that its record names, unique in the shard: by the first usable one that is given, else by
+        its stem. Asked for once per sample."""
+        usable = (one for one in given if isinstance(one, (str, int)) and not isinstance(one, bool) and str(one))
+        self._names = self._names or SampleNames(self._key)
+        self._num_named += 1
+        return self._names.of(next(usable, printable(stem)), self._num_named)
+
+    def base_of(self, member: Member) -> str:
+        """The name of a record without what makes it one."""
+        ending = next((one for one in self._extensions if member.name.lower().endswith(one)), "")
+        return member.name[: len(member.name) - len(ending)].removeprefix("./")
 
     def bases_of(self, members: Sequence[Member]) -> set[str]:
-        """What the names of one sample's members begin with."""
+        """What the names of one sample's members begin with: its stem, and what its records are called."""
+        records = (self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member))
+        return {members[0].stem.rpartition("/")[2], *records}
 
     def shape_of(self, names: tuple[str, ...]) -> Shape:
-        """The shape of a record with fields of these names."""
-
-    def modality(self, member: Member) -> str:
-        """The modality whose table gets the member's row."""
+        """The shape of a record with fields of these names; the records of a shard have few."""
+        shape = self._shapes.get(names)
+        if shape is None:
+            (licences,) = spellings(names, self.settings.licence_fields)
+            may_hold_texts = record_fields.may_hold_texts(names, settings=self.settings)
+            shape = Shape(may_hold_texts, any(map(names.__contains__, MEDIA_LISTS)), licences)
+            if len(self._shapes) < _MAX_SHAPES:
+                self._shapes[names] = shape
+        return shape
 
 
 class Sample:
@@ -213,16 +255,14 @@ class Sample:
 
     def _unread(self, member: Member, fault: Fault) -> RawItem:
         home = self._samples.home
-        role = "document" if home == "text" else "media"
-        return self._blank(member, "").replace(modality=home, role=role, content=member.content, fault=fault)
+        return self._blank(member, "").replace(modality=home, role=role_of(home), content=member.content, fault=fault)
 
     def _absent(self, at: int, pointer: str, position: int, reason: str, *, modality: str) -> RawItem:
         """The row of something of that modality that a record names and the sample does not have."""
         self._samples.is_lacking = True
         home = modality if modality in self._samples.modalities else self._samples.home
-        role = "document" if home == "text" else "media"
-        blank = self._blank(self._members[at], pointer)
-        return blank.replace(modality=home, role=role, size_bytes=0, position=position, fault=Fault(1003, reason))
+        blank = self._blank(self._members[at], pointer, position).replace(modality=home, role=role_of(home))
+        return blank.replace(size_bytes=0, fault=Fault(1003, reason))
 
     def _file(self, member: Member, position: int) -> RawItem:
         """The row of a member by itself: a medium, or a document."""

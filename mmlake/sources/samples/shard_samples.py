@@ -11,22 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from operator import attrgetter
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff, texts
-from mmlake.formats.texts import printable
 from mmlake.sources import shard as shards
-from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, spellings
-from mmlake.sources.records.fields import may_hold_texts
+from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, separated
-from mmlake.sources.samples.sample import Sample, Shape
-from mmlake.sources.settings import SourceSettings
+from mmlake.sources.samples.image_tokens import Pictures, separated
+from mmlake.sources.samples.sample import Sample, Surroundings
 
-_NO_PICTURES = Pictures()
-_MAX_SHAPES = 1024  # sets of fields that are kept for the records of one shard
 # of members of archives that may be tables, and of those that may be tables where their stem has other members
 TABLE_EXTENSIONS = frozenset(("parquet", "arrow", "arrows", "feather", "ipc", "jsonl", "ndjson", "json", "csv", "tsv"))
 _SOCIABLE = TABLE_EXTENSIONS - {"json"}
@@ -35,7 +28,7 @@ _SOCIABLE = TABLE_EXTENSIONS - {"json"}
 Groups = Callable[[], Iterator[list[Member]]]
 
 
-class Samples:
+class Samples(Surroundings):
     """The samples of one shard."""
 
     def __init__(
@@ -56,19 +49,9 @@ class Samples:
         they must not hold their bytes.
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
+        super().__init__(reading.key, reading.settings)
         self._groups, self._reading, self._faults, self.companions = groups, reading, list(faults), companions
-        self.settings = reading.settings
-        self._shapes: dict[tuple[str, ...], Shape] = {}
-        self._names: SampleNames | None = None  # where records name their samples
-        self._num_named = 0
-        self._extensions = record_endings(reading.settings)
-        # whether a member describes its sample
-        self.is_json: Callable[[Member], bool] = self._ends_as_record
-        if self._extensions == (".json",):
-            self.is_json = attrgetter("is_json")
-        self.pictures, self._num_claimed, self._is_archive = _NO_PICTURES, 0, is_archive
-        # whether a sample whose rows were given lacks what its record names, or has nothing but a record
-        self.is_lacking = False
+        self._num_claimed, self._is_archive = 0, is_archive
         if is_mixed:
             self._settle([part for group in groups() for part in self._apart(group)])
 
@@ -88,7 +71,7 @@ class Samples:
             "text" not in found and any(self._has_texts(group) for group in self._first_groups())
         ):
             found.add("text")
-        return shards.ordered(found) or (self._reading.hint or "text",)
+        return shards.ordered(found) or (self._reading.home,)
 
     def _first_groups(self) -> Iterator[list[Member]]:
         """Those that are taken, each of which becomes one sample."""
@@ -120,19 +103,6 @@ class Samples:
             return False  # its sample says so
         return any(isinstance(fields.get(name), list) for name in (settings.texts_field, settings.images_field))
 
-    def base_of(self, member: Member) -> str:
-        """The name of a record without what makes it one."""
-        return next(
-            (member.name[: -len(one)] for one in self._extensions if member.name.lower().endswith(one)), member.name
-        ).removeprefix("./")
-
-    def bases_of(self, members: Sequence[Member]) -> set[str]:
-        """What the names of one sample's members begin with: its stem, and what its records are called."""
-        return {
-            members[0].stem.rpartition("/")[2],
-            *(self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member)),
-        }
-
     def _settle(self, groups: list[list[Member]]) -> None:
         """Give records the images that they name. One whose own sample has no record is then a row of theirs alone."""
         described = [group for group in groups if any(self.is_json(member) for member in group)]
@@ -159,22 +129,6 @@ class Samples:
         )
         return max(sniff.RECOGNISED, key=lambda modality: counts[modality]) if counts else None
 
-    def name_of(self, stem: str, given: Sequence[object]) -> str:
-        """The id of a sample that its record names, unique in the shard: by the first usable one that is given, else by
-        its stem. Asked for once per sample."""
-        usable = (one for one in given if isinstance(one, (str, int)) and not isinstance(one, bool) and str(one))
-        self._names = self._names or SampleNames(self._reading.key)
-        self._num_named += 1
-        return self._names.of(next(usable, printable(stem)), self._num_named)
-
-    def _ends_as_record(self, member: Member) -> bool:
-        # An extension of a person's choice says nothing to `sniff`.
-        return (
-            member.name.lower().endswith(self._extensions)
-            and member.modality in (None, "text")
-            and member.fault is None
-        )
-
     def modality(self, member: Member) -> str:
         """The modality whose table gets the member's row."""
         if member.modality is not None:
@@ -185,27 +139,6 @@ class Samples:
             if named and named.modality
             else home_of_unknown(member.name, hint=self._reading.hint, common=self._common)
         )
-
-    def id_of(self, stem: str) -> str:
-        """The id of a sample that is called by its stem."""
-        return f"{self._reading.key}/{stem if stem.isascii() else printable(stem)}"
-
-    def shape_of(self, names: tuple[str, ...]) -> Shape:
-        """The shape of a record with fields of these names; the records of a shard have few."""
-        shape = self._shapes.get(names)
-        if shape is None:
-            (licences,) = spellings(names, self.settings.licence_fields)
-            shape = Shape(
-                may_hold_texts(names, settings=self.settings), any(map(names.__contains__, MEDIA_LISTS)), licences
-            )
-            if len(self._shapes) < _MAX_SHAPES:
-                self._shapes[names] = shape
-        return shape
-
-    @property
-    def home(self) -> str:
-        """The modality whose table gets the rows of faults that have none themselves."""
-        return self.modalities[0]
 
     def _has_texts(self, group: list[Member]) -> bool:
         described = (member for member in self._tables_apart(group)[1] if self.is_json(member))
@@ -229,7 +162,7 @@ class Samples:
             yield from companion.rest()
         for fault in self._faults:
             modality = _named_modality(fault.ref.member) or self.home
-            yield fault.replace(modality=modality, role="document" if modality == "text" else "media")
+            yield fault.replace(modality=modality, role=role_of(modality))
 
 
 def may_be_tables(group: list[Member]) -> bool:
@@ -240,11 +173,6 @@ def may_be_tables(group: list[Member]) -> bool:
         if not member.is_media and member.extension in extensions:
             return True
     return False
-
-
-def record_endings(settings: SourceSettings) -> tuple[str, ...]:
-    """What the names of records end with, in lower case."""
-    return tuple(f".{one.lower().lstrip('.')}" for one in settings.json_extensions)
 
 
 def _named_modality(name: str | None) -> str | None:
