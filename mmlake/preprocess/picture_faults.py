@@ -102,7 +102,7 @@ class PictureFaults:
         found |= still_faults(luma_HW) | dict.fromkeys(TEXTURES)
         if not self._until_texture:
             self._until_texture = next(self._waits)
-            found |= texture(_full_luma(frame)) if self.has_texture else {}
+            found |= texture(*_full_luma(frame)) if self.has_texture else {}
         self._until_texture -= 1
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
@@ -134,12 +134,12 @@ class PictureFaults:
         return round(distance / usual) - 1 if usual > 0 and distance > _GAP * usual else 0
 
 
-def _full_luma(frame: VideoFrame) -> np.ndarray:
-    """The luma of a frame at its own size, uint8."""
+def _full_luma(frame: VideoFrame) -> tuple[np.ndarray, int]:
+    """(lines of the luma of a frame at its own size, uint8; how many bytes of each are luma)."""
     if frame.format.name not in _EIGHT_BIT:
         frame = frame.reformat(format="gray")
     held = frame.planes[0]
-    return lines_of(held)[:, : held.width]
+    return lines_of(held), held.width
 
 
 _SUMS = (

@@ -22,7 +22,6 @@ class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
     shrink: Callable[..., None]
-    steps_at_cells: Callable[..., float]
     compare: Callable[..., None]
     changes: Callable[..., None]
     inspect: Callable[..., None]
@@ -67,7 +66,6 @@ def kernels() -> Kernels:
     entry = functools.partial(made, numba)
     return Kernels(
         shrink=entry(none(frozen, ends, shares, ends, shares, f8, f4[::1], u1[:, ::1]), _shrink),
-        steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
         compare=entry(
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
         ),
@@ -268,33 +266,6 @@ def _below(luma: Any, begin: Any, out: Any) -> None:
     mean = total / num
     out[7] = across / ((height - begin) * (width - 1))
     out[8], out[9] = mean, np.sqrt(max(squares / num - mean * mean, 0.0))
-
-
-def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
-    """The largest share of all steps across a picture that stand at the edges of equal cells, counted from its left
-    side, beyond what chance has there; 0 where no cells fit.
-
-    sides: widths of cells in pixels. fewest: edges that a grid has. least: grey levels of its edges, on the mean.
-    """
-    num, best, total = len(profile), 0.0, 0.0
-    for at in range(num):
-        total += profile[at]
-    for side in sides:
-        edges, sum_edges = 0, 0.0
-        for cell in range(1, int(num / side) + 1):
-            at = int(np.rint(cell * side)) - 1
-            if at < num:  # an edge that scaling has spread over two
-                edges += 1
-                sum_edges += profile[at] + (profile[at - 1] if at > 0 else 0.0)
-        if edges < fewest or sum_edges < least * edges:
-            continue
-        num_high = 0
-        for cell in range(1, int(num / side) + 1):
-            at = int(np.rint(cell * side)) - 1
-            if at < num:
-                num_high += profile[at] + (profile[at - 1] if at > 0 else 0.0) > 0.25 * sum_edges / edges
-        best = max(best, sum_edges / total * num_high / edges - 2 / side)
-    return best
 
 
 def _fit(end: Any, targets: Any, rows: Any, columns: Any, chosen: Any) -> None:
