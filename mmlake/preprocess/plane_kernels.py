@@ -25,7 +25,6 @@ class Kernels(NamedTuple):
     compare: Callable[..., None]
     changes: Callable[..., None]
     inspect: Callable[..., None]
-    fit: Callable[..., None]
 
 
 class Cells(NamedTuple):
@@ -69,7 +68,6 @@ def kernels() -> Kernels:
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
         ),
         changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
-        fit=entry(none(f4[:, ::1], f8[:, ::1], i8, i8, f8[:, ::1]), _fit),
         inspect=entry(none(frozen, i8, f8, f8[::1]), linked(_inspect, inner)),
     )
 
@@ -337,38 +335,3 @@ def _below(luma: Any, begin: Any, out: Any) -> None:
     mean = total / num
     out[7] = across / ((height - begin) * (width - 1))
     out[8], out[9] = mean, np.sqrt(max(squares / num - mean * mean, 0.0))
-
-
-def _fit(end: Any, targets: Any, rows: Any, columns: Any, chosen: Any) -> None:
-    """Fill each row of `chosen` with the part of `end` of so many rows and columns, without its mean, whose correlation
-    with a row of `targets`, which have none, is the highest; of equal ones the first."""
-    num_down, num_across = end.shape[0] - rows + 1, end.shape[1] - columns + 1
-    means, norms = np.zeros((num_down, num_across)), np.zeros((num_down, num_across))
-    for down in range(num_down):
-        for y in range(rows):
-            for x in range(columns):
-                for across in range(num_across):
-                    value = end[down + y, across + x]
-                    means[down, across] += value
-                    norms[down, across] += value * value
-    means /= rows * columns
-    norms -= rows * columns * means * means
-    scores = np.empty((num_down, num_across))
-    for at in range(len(targets)):
-        scores[:] = 0.0
-        for down in range(num_down):
-            for y in range(rows):
-                for x in range(columns):
-                    value = targets[at, y * columns + x]
-                    for across in range(num_across):
-                        scores[down, across] += value * end[down + y, across + x]
-        best, best_down, best_across = -np.inf, 0, 0
-        for down in range(num_down):
-            for across in range(num_across):
-                norm = norms[down, across]
-                score = scores[down, across] / np.sqrt(norm) if norm > 1e-3 else 0.0
-                if score > best:
-                    best, best_down, best_across = score, down, across
-        for y in range(rows):
-            for x in range(columns):
-                chosen[at, y * columns + x] = end[best_down + y, best_across + x] - means[best_down, best_across]
