@@ -11,7 +11,7 @@ from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.container import FrameClock
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.picture_faults import PictureFaults
-from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, signal, small_planes
+from mmlake.preprocess.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shot_detectors import shot_detector
 from mmlake.preprocess.shots import Boundary
@@ -88,18 +88,15 @@ class FilmReader:
         self.end_s = max(self.end_s, time_s + self._length_s)
 
     def _offer(self, candidates: Candidates, frame: VideoFrame, time_s: float, vector: np.ndarray) -> None:
-        candidates.offer(
-            time_s,
-            vector,
-            lambda: jpeg(
-                frame,
-                side_px=self.settings.keyframe_side_px,
-                aspect=self.aspect,
-                rotation=self._rotation,
-                quality=self.settings.keyframe_quality,
-            ),
-            num_bytes=2 * frame.width * frame.height,
+        settings = self.settings
+        picture = HeldFrame(
+            frame=frame,
+            side_px=settings.keyframe_side_px,
+            aspect=self.aspect,
+            rotation=self._rotation,
+            quality=settings.keyframe_quality,
         )
+        candidates.offer(time_s, vector, picture)
 
     def kept_frames(self) -> bytes | None:
         """The small frames of everything that came."""

@@ -145,7 +145,7 @@ def _gather(
     """The means over cells of a plane that is much larger than `out`, of which every `step`th line is read: columns are
     added up as integers first. At most 256 lines are in a cell."""
     sums, line = np.empty(width, np.uint16), np.empty(width, np.int32)
-    factor = out.size / (256.0 * 256.0 * ((plane.shape[0] + step - 1) // step) * width)
+    factor = out.size / (4096.0 * 4096.0 * ((plane.shape[0] + step - 1) // step) * width)
     for y in range(out.shape[0]):
         first, last = rows[y, 0], rows[y, 1]
         sums[:] = 0
@@ -154,16 +154,16 @@ def _gather(
             for x in range(width):
                 sums[x] += np.uint16(source[x])
         above, below = plane[first * step], plane[last * step]
-        of_first, of_last = np.int32(256 * row_shares[y, 0] + 0.5), np.int32(256 * row_shares[y, 1] + 0.5)
+        of_first, of_last = np.int32(4096 * row_shares[y, 0] + 0.5), np.int32(4096 * row_shares[y, 1] + 0.5)
         for x in range(width):
-            line[x] = 256 * np.int32(sums[x]) + of_first * np.int32(above[x]) + of_last * np.int32(below[x])
+            line[x] = 4096 * np.int32(sums[x]) + of_first * np.int32(above[x]) + of_last * np.int32(below[x])
         for x in range(out.shape[1]):
             left, right = columns[x, 0], columns[x, 1]
             total = np.int64(0)
             for column in range(left + 1, right):
                 total += line[column]
-            total = 256 * total + np.int64(256 * column_shares[x, 0] + 0.5) * line[left]
-            total += np.int64(256 * column_shares[x, 1] + 0.5) * line[right]
+            total = 4096 * total + np.int64(4096 * column_shares[x, 0] + 0.5) * line[left]
+            total += np.int64(4096 * column_shares[x, 1] + 0.5) * line[right]
             out[y, x] = np.uint8(min(total * factor + 0.5, 255.0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,21 +110,47 @@ def oriented_size(width_px: int, height_px: int, rotation: int) -> tuple[int, in
     return (height_px, width_px) if rotation % 180 else (width_px, height_px)
 
 
-def jpeg(frame: VideoFrame, *, side_px: int, aspect: float, rotation: int, quality: int) -> bytes:
-    """The frame upright and in square pixels as a JPEG with its longer side at most `side_px`."""
-    import simplejpeg
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldFrame:
+    """A frame that may be encoded later: upright and in square pixels as a JPEG with its longer side at most
+    `side_px`."""
 
-    width_px, height_px = displayed_size(frame.width, frame.height, aspect)
-    scale = min(1.0, side_px / max(width_px, height_px))
-    small = frame.reformat(
-        width=max(1, round(width_px * scale)),
-        height=max(1, round(height_px * scale)),
-        format="rgb24",
-        interpolation="AREA",
-    )
-    pixels_HWC = small.to_ndarray()
-    if rotation % 360:
-        # the tag says how far counter-clockwise the picture is to be turned
-        pixels_HWC = np.rot90(pixels_HWC, k=(rotation % 360) // 90)
-    data: bytes = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels_HWC), quality=quality, colorspace="RGB")
-    return data
+    frame: VideoFrame
+    side_px: int
+    aspect: float  # width of a pixel over its height
+    rotation: int  # degrees, as the tag of the film says
+    quality: int
+
+    @property
+    def num_bytes(self) -> int:
+        """What its planes take."""
+        return sum(plane.buffer_size for plane in self.frame.planes)
+
+    def shrunk(self) -> HeldFrame:
+        """The same at the size of its JPEG. Colours stay as they are in the film: to convert them takes longer."""
+        width_px, height_px = self._size()
+        if self.frame.format.name not in _PLANAR or width_px * height_px >= self.frame.width * self.frame.height:
+            return self
+        # chroma at the size of luma: halved once more, edges would lose theirs
+        name = "yuvj444p" if self.frame.format.name.startswith("yuvj") else "yuv444p"
+        small = self.frame.reformat(width=width_px, height=height_px, format=name, interpolation="AREA")
+        return replace(self, frame=small, aspect=1.0)
+
+    def jpeg(self) -> bytes:
+        """The JPEG."""
+        import simplejpeg
+
+        width_px, height_px = self._size()
+        small = self.frame.reformat(width=width_px, height=height_px, format="rgb24", interpolation="AREA")
+        pixels_HWC = small.to_ndarray()
+        if self.rotation % 360:
+            # the tag says how far counter-clockwise the picture is to be turned
+            pixels_HWC = np.rot90(pixels_HWC, k=(self.rotation % 360) // 90)
+        pixels_HWC = np.ascontiguousarray(pixels_HWC)
+        data: bytes = simplejpeg.encode_jpeg(pixels_HWC, quality=self.quality, colorspace="RGB")
+        return data
+
+    def _size(self) -> tuple[int, int]:
+        width_px, height_px = displayed_size(self.frame.width, self.frame.height, self.aspect)
+        scale = min(1.0, self.side_px / max(width_px, height_px))
+        return max(1, round(width_px * scale)), max(1, round(height_px * scale))
