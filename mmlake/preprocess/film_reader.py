@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import Film
@@ -17,7 +20,6 @@ from mmlake.preprocess.shot_detectors import shot_detector
 from mmlake.preprocess.shots import Boundary
 
 if TYPE_CHECKING:
-    import numpy as np
     from av import VideoFrame
 
 
@@ -42,6 +44,8 @@ class FilmReader:
     def __post_init__(self) -> None:
         self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
         self._faults, self._keeper = PictureFaults(), FrameKeeper()
+        # of each frame; arrays, since an hour has a hundred thousand
+        self._times_s, self._moved, self._brighter = array("d"), array("f"), array("f")
 
     def start(self, film: Film, *, is_shrunk: bool) -> None:
         """Take what frames that another row decoded do not say: the size that is stored, and how it is turned."""
@@ -71,6 +75,9 @@ class FilmReader:
         time_s = self._admitted(frame)
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._faults.add(luma_HW, vector, time_s)
+        self._times_s.append(time_s)
+        self._moved.append(self._faults.moved)
+        self._brighter.append(self._faults.brighter)
         self._keeper.add(frame, time_s)
         self._finder.push(time_s, vector, luma_HW, frame)
         self._offer(self._candidates, frame, time_s, vector)
@@ -124,6 +131,12 @@ class FilmReader:
             ],
             "signals": self._signals,
         }
+        if self._times_s:
+            columns |= {
+                "frame_times_s": np.array(self._times_s),
+                "frame_motion": np.array(self._moved),
+                "frame_light": np.array(self._brighter),
+            }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
 
 

@@ -50,6 +50,7 @@ class PictureFaults:
         self._luma: np.ndarray | None = None
         self._vector, self._profiles = np.empty(0, np.uint8), np.empty((2, 0))
         self._compared = np.empty(len(COMPARED))
+        self.moved = self.brighter = 0.0  # by which the latest frame differs from the one before (`plane_kernels`)
         self._times: list[float] = []  # of the latest frames, for their distance
         self._means: list[float] = []  # of the latest three frames
         self._changes: list[float] = []  # to the frame before each of them
@@ -67,7 +68,8 @@ class PictureFaults:
             self._profiles = np.zeros((2, max(luma_HW.shape)))
         profiles = np.empty_like(self._profiles)
         kernels().compare(luma_HW, before, vector, self._vector, profiles, self._profiles, _REACH, self._compared)
-        mean, deviation, brightest, change, shift_x, shift_y, motion, spoiled = self._compared.tolist()
+        mean, deviation, brightest, change, shift_x, shift_y, motion, spoiled, *steps = self._compared.tolist()
+        self.moved, self.brighter = steps
         sums["num_frames"] += 1
         if mean < _BLACK_LUMA and deviation < _BLACK_STD:
             sums["num_black"] += brightest < _BLACK_BRIGHTEST  # a dark scene has lights

@@ -167,7 +167,10 @@ def _gather(
             out[y, x] = np.uint8(min(total * factor + 0.5, 255.0))
 
 
-COMPARED = ("mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled")
+COMPARED = (
+    "mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled", "moved", "brighter",
+)  # fmt: skip
+_MOST_MOVED = 65  # of 1,296 cells: a small thing that moves is enough
 
 
 def _compare(
@@ -213,6 +216,24 @@ def _compare(
     for at in range(1296, 1296 + 144):  # U and V that no colour has
         num_spoiled += vector[at] < 48 and vector[at + 144] < 32
     out[7] = num_spoiled / 144
+    counts = np.zeros(511, np.int32)  # of cells, for each step from -255 on
+    for at in range(1296):
+        counts[np.int32(vector[at]) - np.int32(vector_before[at]) + 255] += 1
+    left, total, level = np.int64(_MOST_MOVED), np.int64(0), 255
+    while left and level:
+        num = min(left, np.int64(counts[255 + level] + counts[255 - level]))
+        total, left, level = total + num * level, left - num, level - 1
+    out[8] = total / _MOST_MOVED
+    # the median lies between the two in the middle
+    passed, at = np.int64(0), -1
+    while passed < 648:
+        at += 1
+        passed += counts[at]
+    above = at
+    while passed < 649:
+        above += 1
+        passed += counts[above]
+    out[9] = (at + above) / 2 - 255
 
 
 def _displaced(now: Any, then: Any, reach: Any) -> Any:
