@@ -6,8 +6,6 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import Film
 from mmlake.film_frames import FrameKeeper
@@ -20,6 +18,7 @@ from mmlake.preprocess.shot_detectors import shot_detector
 from mmlake.preprocess.shots import Boundary
 
 if TYPE_CHECKING:
+    import numpy as np
     from av import VideoFrame
 
 
@@ -133,9 +132,9 @@ class FilmReader:
         }
         if self._times_s:
             columns |= {
-                "frame_times_s": np.array(self._times_s),
-                "frame_motion": np.array(self._moved),
-                "frame_light": np.array(self._brighter),
+                "frame_times_s": self._times_s,
+                "frame_motion": self._moved,
+                "frame_light": self._brighter,
             }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
 

@@ -113,7 +113,7 @@ def test_a_clip_has_the_offset_of_its_own_stretch(tmp_path) -> None:
     sound = clicks(events_s + np.where(events_s > 24, 0.2, 0.0), 48.0, rng)
     film = event_film(tmp_path / "a.mkv", events_s, sound, kind=JUMP, times_s=np.arange(48 * 25) / 25, rng=rng)
     found = video_track(film, settings=PreprocessSettings())
-    times_s, *traces = (found.columns[name] for name in FRAME_COLUMNS)
+    times_s, *traces = (np.array(found.columns[name]) for name in FRAME_COLUMNS)
     offsets = []
     for start_s, end_s in ((0.0, 24.0), (24.0, 48.0)):
         inside = (times_s >= start_s) & (times_s < end_s)
