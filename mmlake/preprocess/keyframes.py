@@ -111,9 +111,7 @@ class Candidates:
             return True
         # so that no frame is farther than half of the displacement from the candidate before it
         return (
-            self._features is None
-            and waited_s >= _MOVED_SPACING_S
-            and moved > self._settings.keyframe_displacement / 2
+            self._features is None and waited_s >= _MOVED_SPACING_S and moved > self._settings.keyframe_displacement / 2
         )
 
     def _free(self) -> None:

@@ -58,9 +58,27 @@ def kernels() -> Kernels:
     return Kernels(
         small=entry(
             none(
-                frozen, i8, ends, shares, ends, shares, u1,
-                frozen, frozen, i8, i8, ends, shares, ends, shares,
-                ends, shares, ends, shares, u1[:, ::1], u1[::1],
+                frozen,
+                i8,
+                ends,
+                shares,
+                ends,
+                shares,
+                u1,
+                frozen,
+                frozen,
+                i8,
+                i8,
+                ends,
+                shares,
+                ends,
+                shares,
+                ends,
+                shares,
+                ends,
+                shares,
+                u1[:, ::1],
+                u1[::1],
             ),  # fmt: skip
             linked(_small, inner),
         ),
@@ -90,14 +108,14 @@ def _small(
             for x in range(out.shape[1]):
                 level = (np.float32(out[y, x]) - np.float32(16)) * np.float32(255 / 219) + np.float32(0.5)
                 out[y, x] = np.uint8(min(max(level, np.float32(0)), np.float32(255)))
-    _shrink(out, out.shape[1], cell_rows, cell_row_shares, cell_columns, cell_column_shares, vector[:1296].reshape(27, 48))
+    _shrink(
+        out, out.shape[1], cell_rows, cell_row_shares, cell_columns, cell_column_shares, vector[:1296].reshape(27, 48)
+    )
     _gather(u, chroma_width, step, down, down_shares, across, across_shares, vector[1296:1440].reshape(9, 16))
     _gather(v, chroma_width, step, down, down_shares, across, across_shares, vector[1440:].reshape(9, 16))
 
 
-def _shrink(
-    plane: Any, width: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, out: Any
-) -> None:
+def _shrink(plane: Any, width: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, out: Any) -> None:
     """The means over cells of a plane that is not much larger than `out`."""
     num, factor = out.shape[1], np.float32(out.size / (plane.shape[0] * width))
     line, means = np.zeros(width + 2, np.float32), np.empty(num, np.float32)

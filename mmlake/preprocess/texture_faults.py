@@ -73,7 +73,11 @@ def _pixelation(profile_W: np.ndarray, down_L: np.ndarray, starts: np.ndarray, h
     steps are everywhere, or no lines have them too. A wall of tiles does not begin with the picture, and moves
     through it."""
     mean = float(profile_W.mean())
-    if mean < _FEWEST_STEPS or _quantile(profile_W, 0.5) > _CALM_BETWEEN * mean or not _has_rows(down_L, starts, height):
+    if (
+        mean < _FEWEST_STEPS
+        or _quantile(profile_W, 0.5) > _CALM_BETWEEN * mean
+        or not _has_rows(down_L, starts, height)
+    ):
         return 0.0
     # blocks of a codec on a smooth picture stand at even distances too, and are low; each of the places must hold an
     # edge: a few windows of a desktop stand at even distances by chance

@@ -43,7 +43,16 @@ def texture_kernels() -> TextureKernels:
 
 
 def _scan(
-    luma: Any, width: Any, starts: Any, columns: Any, shares: Any, edges: Any, down: Any, noise: Any, near: Any, far: Any
+    luma: Any,
+    width: Any,
+    starts: Any,
+    columns: Any,
+    shares: Any,
+    edges: Any,
+    down: Any,
+    noise: Any,
+    near: Any,
+    far: Any,
 ) -> None:
     """Fill, of bands of 16 lines that begin at `starts`:
 

@@ -1,7 +1,7 @@
 """Whether sound and picture of a film are in time, where events in both give evidence (`sync_events`).
 
-Enters: the sound, and what the track says of each frame. Leaves: four measures of each film and clip. The offset is null where the
-evidence is not enough, which is no fault: most films show nothing that must sound.
+Enters: the sound, and what the track says of each frame. Leaves: four measures of each film and clip. The offset is
+null where the evidence is not enough, which is no fault: most films show nothing that must sound.
 """
 
 from __future__ import annotations
