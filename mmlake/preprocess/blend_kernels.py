@@ -99,7 +99,7 @@ def _straight(frames: Any, shares: Any, rests: Any) -> float:
         for part in range(9):
             spread += weights[part] * (parts[at, part] - mean) ** 2
         worst = max(worst, spread)
-    return np.sqrt(worst)
+    return float(np.sqrt(worst))
 
 
 def _placed(end: Any, target: Any) -> Any:
@@ -113,12 +113,12 @@ def _placed(end: Any, target: Any) -> Any:
                 total += np.int32(end[y, x])
                 square += np.int32(end[y, x]) * np.int32(end[y, x])
             sums[y, across], squares[y, across] = total, square
-    size, total, square = _ROWS * _COLUMNS, np.int64(0), np.int64(0)
+    size, own_sum, own_squares = _ROWS * _COLUMNS, np.int64(0), np.int64(0)
     for y in range(4, 4 + _ROWS):
         for x in range(6, 6 + _COLUMNS):
-            total += np.int64(target[y, x])
-            square += np.int64(target[y, x]) * np.int64(target[y, x])
-    own = square - total * total / size
+            own_sum += np.int64(target[y, x])
+            own_squares += np.int64(target[y, x]) * np.int64(target[y, x])
+    own = own_squares - own_sum * own_sum / size
     best, best_down, best_across = -np.inf, 0, 0
     products = np.empty(_ACROSS, np.int64)
     for down in range(_DOWN):
@@ -137,7 +137,7 @@ def _placed(end: Any, target: Any) -> Any:
             energy = end_squares - end_sum * end_sum / size
             score = 0.0
             if energy > 1e-3 and own > 0:
-                score = (products[across] - end_sum * total / size) / np.sqrt(energy * own)
+                score = (products[across] - end_sum * own_sum / size) / np.sqrt(energy * own)
             if score > best:
                 best, best_down, best_across = score, down, across
     return best_down, best_across, best

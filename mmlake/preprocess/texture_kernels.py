@@ -125,7 +125,7 @@ def _steps_at(edges: Any, at: Any, least: Any, ratio: Any) -> float:
                 step, calmer = row[8 * (block - 1) + at], min(calm_before, inside)
                 found += step > least and step > ratio * (calmer + np.float32(0.1))
             calm_before = inside
-    return found / (len(edges) * (num_blocks - 1))
+    return float(found / (len(edges) * (num_blocks - 1)))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

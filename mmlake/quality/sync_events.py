@@ -1,9 +1,9 @@
 """Where something happens in pictures and in sound, and how far the two are apart.
 
-Enters: how far each frame differs from the one before, with its time, and 16 kHz sound of the same stretch. Leaves: an
-offset with its evidence, or none. What happens in a picture is a light that goes on, or a motion that starts; what happens in a sound
-is a sudden rise of its level. Where sounds come as regularly with the end of motions, nobody knows which of both makes
-them, and there is no offset. Nothing here decodes media.
+Enters: how far each frame differs from the one before, with its time, and 16 kHz sound of the same stretch. Leaves:
+an offset with its evidence, or none. What happens in a picture is a light that goes on, or a motion that starts; what
+happens in a sound is a sudden rise of its level. Where sounds come as regularly with the end of motions, nobody knows
+which of both makes them, and there is no offset. Nothing here decodes media.
 """
 
 from __future__ import annotations
