@@ -84,7 +84,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=5,
+    version=6,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -149,6 +149,18 @@ TRACKS = TableSchema(
                 pa.list_(_SIGNAL),
                 "video: one per analysed frame, with what the frames since the one before show",
             ),
+            optional(
+                "frame_times_s",
+                pa.list_(pa.float64()),
+                "video: when each frame is shown, in order; null, as the next two, where not all were decoded",
+            ),
+            optional(
+                "frame_motion",
+                pa.list_(pa.float32()),
+                "of each of these, to the frame before: mean change of the 5 % of 48 x 27 cells that change most, in "
+                "grey levels",
+            ),
+            optional("frame_light", pa.list_(pa.float32()), "likewise: the median of the signed changes of all cells"),
             optional(
                 "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
             ),

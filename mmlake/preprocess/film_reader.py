@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.container import FrameClock
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.picture_faults import PictureFaults
-from mmlake.preprocess.planes import displayed_size, jpeg, oriented_size, signal, small_planes
+from mmlake.preprocess.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shot_detectors import shot_detector
 from mmlake.preprocess.shots import Boundary
@@ -42,6 +43,8 @@ class FilmReader:
     def __post_init__(self) -> None:
         self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
         self._faults, self._keeper = PictureFaults(), FrameKeeper()
+        # of each frame; arrays, since an hour has a hundred thousand
+        self._times_s, self._moved, self._brighter = array("d"), array("f"), array("f")
 
     def start(self, film: Film, *, is_shrunk: bool) -> None:
         """Take what frames that another row decoded do not say: the size that is stored, and how it is turned."""
@@ -71,6 +74,9 @@ class FilmReader:
         time_s = self._admitted(frame)
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._faults.add(luma_HW, vector, time_s)
+        self._times_s.append(time_s)
+        self._moved.append(self._faults.moved)
+        self._brighter.append(self._faults.brighter)
         self._keeper.add(frame, time_s)
         self._finder.push(time_s, vector, luma_HW, frame)
         self._offer(self._candidates, frame, time_s, vector)
@@ -88,18 +94,15 @@ class FilmReader:
         self.end_s = max(self.end_s, time_s + self._length_s)
 
     def _offer(self, candidates: Candidates, frame: VideoFrame, time_s: float, vector: np.ndarray) -> None:
-        candidates.offer(
-            time_s,
-            vector,
-            lambda: jpeg(
-                frame,
-                side_px=self.settings.keyframe_side_px,
-                aspect=self.aspect,
-                rotation=self._rotation,
-                quality=self.settings.keyframe_quality,
-            ),
-            num_bytes=2 * frame.width * frame.height,
+        settings = self.settings
+        picture = HeldFrame(
+            frame=frame,
+            side_px=settings.keyframe_side_px,
+            aspect=self.aspect,
+            rotation=self._rotation,
+            quality=settings.keyframe_quality,
         )
+        candidates.offer(time_s, vector, picture)
 
     def kept_frames(self) -> bytes | None:
         """The small frames of everything that came."""
@@ -127,6 +130,12 @@ class FilmReader:
             ],
             "signals": self._signals,
         }
+        if self._times_s:
+            columns |= {
+                "frame_times_s": self._times_s,
+                "frame_motion": self._moved,
+                "frame_light": self._brighter,
+            }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
 
 

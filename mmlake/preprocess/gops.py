@@ -104,7 +104,7 @@ class GopReader(FilmReader):
     def _differ(self, before: np.ndarray, after: np.ndarray) -> bool:
         """Whether no shift makes two keyframes pictures of one shot."""
         tints = [vector[NUM_LUMA:].reshape(2, -1).mean(axis=1) for vector in (before, after)]
-        lumas = [vector[:NUM_LUMA].reshape(SHOT_LUMA_HW).astype(np.float32) for vector in (before, after)]
+        lumas = [vector[:NUM_LUMA].reshape(SHOT_LUMA_HW) for vector in (before, after)]
         alike = gradual.similarity(*lumas)
         return bool(np.abs(tints[0] - tints[1]).max() >= _MAX_TINT or alike <= self.settings.cut_max_similarity)
 

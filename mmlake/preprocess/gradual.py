@@ -14,14 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmlake.preprocess.blend_kernels import blend_kernels
 from mmlake.preprocess.camera_motion import unexplained
-from mmlake.preprocess.plane_kernels import kernels
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
 # T frames, S samples of them for blends, N luma cells, H height and W width of the small luma, B bins
 RATE_HZ = 10.0  # at which dissolves are searched for
-SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of the frame
 _LENGTHS_S = (0.3, 0.5, 0.8, 1.2, 1.8)
 _MIN_CHANGE = 12.0  # grey levels between both ends
 _MIN_COLOUR_CHANGE = 0.4  # sum of absolute differences of histograms, 0..2
@@ -40,7 +39,6 @@ _STILL, _MOVING = (
 )  # shares that the camera's motion leaves unexplained: of a blend, of one under a shaking hand
 _MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
 _MAX_MOVED_UNEVENNESS = 0.16  # the same, after shifting both ends
-_PARTS = 3  # the picture is compared in 3 x 3 parts; divides 27 and 48
 _MAX_WIDENINGS, _WIDENING = 4, 5  # times, and samples at each end that the middle is measured on
 _SETTLED = 0.15  # weight of the other picture that is none
 _MAX_SIMILARITY, _MAX_MOVED_SIMILARITY = 0.75, 0.7  # of both ends; the second where they are shifted
@@ -56,7 +54,7 @@ class Samples:
     def __init__(self, at_S: np.ndarray, vectors_SN: np.ndarray, pictures: list[np.ndarray]) -> None:
         """at_S: indices into the frames; vectors_SN: their shot vectors; pictures: their luma about 160 px wide."""
         self.at_S, self._vectors_SN, self.pictures = at_S, vectors_SN, pictures
-        self.luma_SHW = vectors_SN[:, :NUM_LUMA].reshape(-1, *SHOT_LUMA_HW).astype(np.float32)
+        self.luma_SHW = np.ascontiguousarray(vectors_SN[:, :NUM_LUMA]).reshape(-1, *SHOT_LUMA_HW)
 
     @functools.cached_property
     def colour_SB(self) -> np.ndarray:
@@ -141,13 +139,12 @@ def _crossing(at_S: np.ndarray, share_S: np.ndarray, near: float) -> float:
 
 def _candidates(samples: Samples, settings: PreprocessSettings) -> list[tuple[int, int]]:
     """Stretches whose ends differ much, along a way that is not much longer: the straightest first."""
-    frames_SN = samples.luma_SHW.reshape(len(samples.at_S), -1)
-    path_S = _walked(np.abs(np.diff(frames_SN, axis=0)).mean(axis=1))
+    path_S = _walked(_changes(samples.luma_SHW, 1))
     ranked: list[tuple[float, int, int]] = []
     for lag in sorted({max(3, round(length_s * RATE_HZ)) for length_s in (*_LENGTHS_S, settings.dissolve_max_s)}):
-        if lag >= len(frames_SN):
+        if lag >= len(samples.at_S):
             break
-        change_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
+        change_S = _changes(samples.luma_SHW, lag)
         if not (change_S > _MIN_CHANGE).any():
             continue
         colour_path_S = _walked(np.abs(np.diff(samples.colour_SB, axis=0)).sum(axis=1))
@@ -162,23 +159,31 @@ def _candidates(samples: Samples, settings: PreprocessSettings) -> list[tuple[in
     return [(start, stop) for _, start, stop in sorted(ranked)]
 
 
+def _changes(luma_SHW: np.ndarray, lag: int) -> np.ndarray:
+    """The mean absolute difference of each frame and the one `lag` behind it."""
+    out = np.empty(max(0, len(luma_SHW) - lag))
+    blend_kernels().walked(luma_SHW, lag, out)
+    return out
+
+
 def _walked(steps: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def _is_blend(samples: Samples, start: int, stop: int) -> bool:
     """Whether the stretch is a dissolve, and not motion or anything else."""
+    import cv2
+
     luma_SHW = samples.luma_SHW[start : stop + 1]
-    frames_SN = luma_SHW.reshape(len(luma_SHW), -1)
-    if (np.abs(frames_SN[-1] - frames_SN[0]) > _AREA_CHANGE).mean() < _MIN_AREA_FRACTION:
+    if (cv2.absdiff(luma_SHW[-1], luma_SHW[0]) > _AREA_CHANGE).mean() < _MIN_AREA_FRACTION:
         return False
-    is_straight = _is_straight(frames_SN)
+    is_straight = _is_straight(luma_SHW)
     if not is_straight and np.abs(samples.colour_SB[stop] - samples.colour_SB[start]).sum() < _MIN_MOVED_COLOUR_CHANGE:
         return False
     if similarity(luma_SHW[0], luma_SHW[-1]) >= (_MAX_SIMILARITY if is_straight else _MAX_MOVED_SIMILARITY):
         return False
     middle = len(luma_SHW) // 2
-    if not is_straight and not _fitted(luma_SHW, only=slice(middle, middle + 1)).is_mixed:
+    if not is_straight and not _fitted(luma_SHW, begin=middle, stop=middle + 1).is_mixed:
         return False  # most candidates end here: the middle alone costs a fraction of the stretch
     fit = _fitted(luma_SHW)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
@@ -187,19 +192,13 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
     return left >= _STILL or (left >= _MOVING and fit.unlike >= _MIN_UNLIKE_MOVING and fit.is_blend)
 
 
-def _is_straight(frames_SN: np.ndarray) -> bool:
+def _is_straight(luma_SHW: np.ndarray) -> bool:
     """Whether each frame is on the line from the first to the last, and the way is no jump, never turns back and is
     the same all over the picture."""
-    way_N = frames_SN[-1] - frames_SN[0]
-    way_N = way_N - way_N.mean()
-    energy = float(way_N @ way_N)
-    if energy == 0:
-        return False
-    offsets_SN = frames_SN - frames_SN[0]
-    offsets_SN = offsets_SN - offsets_SN.mean(axis=1, keepdims=True)
-    share_S: np.ndarray = offsets_SN @ way_N / energy
-    rest_S = ((offsets_SN - share_S[:, None] * way_N) ** 2).sum(axis=1) / energy
-    return bool(rest_S.max() <= _MAX_RESIDUAL and _is_gradual(share_S) and _unevenness(frames_SN) <= _MAX_UNEVENNESS)
+    share_S, rest_S = np.empty(len(luma_SHW)), np.empty(len(luma_SHW))
+    # a dissolve goes everywhere at once, an object that leaves does not
+    unevenness = blend_kernels().straight(luma_SHW, share_S, rest_S)
+    return bool(rest_S.max() <= _MAX_RESIDUAL and _is_gradual(share_S) and unevenness <= _MAX_UNEVENNESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,59 +222,12 @@ class _Fit:
         return bool(self.is_mixed and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
 
 
-def _fitted(luma_SHW: np.ndarray, *, only: slice = slice(None)) -> _Fit:
-    """How far each frame is a blend of the first and the last. only: the frames that are judged."""
-    rows, columns = SHIFT_HW
-    targets_SHW = luma_SHW[only, rows:-rows, columns:-columns]
-    targets = targets_SHW.reshape(len(targets_SHW), -1).astype(np.float64)
-    targets -= targets.mean(axis=1, keepdims=True)
-    first, last = (_shifted(luma_SHW[at], targets, targets_SHW.shape[1:]) for at in (0, -1))
-    energy_S = np.maximum((targets**2).sum(axis=1), 1e-3)
-    of_first, of_last, of_both = (first**2).sum(axis=1), (last**2).sum(axis=1), (first * last).sum(axis=1)
-    on_first, on_last = (first * targets).sum(axis=1), (last * targets).sum(axis=1)
-    # least squares of two pictures, with a little weight against what is the same in both
-    determinant = (of_first + 1e-3) * (of_last + 1e-3) - of_both**2
-    weights_S2 = (
-        np.stack(
-            [(of_last + 1e-3) * on_first - of_both * on_last, (of_first + 1e-3) * on_last - of_both * on_first], axis=1
-        )
-        / np.maximum(determinant, 1e-9)[:, None]
-    )
-    rest = targets - weights_S2[:, :1] * first - weights_S2[:, 1:] * last
-    alone = np.maximum(on_first**2 / np.maximum(of_first, 1e-3), on_last**2 / np.maximum(of_last, 1e-3))
-    return _Fit(
-        weights_S2,
-        float(((rest**2).sum(axis=1) / energy_S).max()),
-        float(_spread(targets, first, last, targets_SHW.shape[1:]).max()),
-        max(0.0, float((1 - alone / energy_S).max())),
-    )
-
-
-def _shifted(end_HW: np.ndarray, targets_SK: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
-    """For each target the part of that size of one end that it is most like, without its mean."""
-    chosen_SK = np.empty_like(targets_SK)
-    kernels().fit(np.ascontiguousarray(end_HW, np.float32), targets_SK, *size_HW, chosen_SK)
-    return chosen_SK
-
-
-def _spread(targets: np.ndarray, first: np.ndarray, last: np.ndarray, size_HW: tuple[int, int]) -> np.ndarray:
-    """How far the parts of each frame differ in how much of the way from the first to the last picture they have gone,
-    0..1."""
-    rows, columns = size_HW[0] // _PARTS * _PARTS, size_HW[1] // _PARTS * _PARTS
-
-    def parts(values_SK: np.ndarray) -> np.ndarray:
-        cut = values_SK.reshape(-1, *size_HW)[:, :rows, :columns]
-        cut = cut.reshape(-1, _PARTS, rows // _PARTS, _PARTS, columns // _PARTS)
-        return cut.transpose(0, 1, 3, 2, 4).reshape(len(values_SK), _PARTS * _PARTS, -1)
-
-    way_SPK, gone_SPK = parts(last - first), parts(targets - first)
-    energy_SP = (way_SPK**2).sum(axis=2)
-    share_SP = (gone_SPK * way_SPK).sum(axis=2) / np.maximum(energy_SP, 1e-6)
-    weight_SP = np.sqrt(energy_SP)
-    weight_SP /= np.maximum(weight_SP.sum(axis=1, keepdims=True), 1e-6)
-    mean_S1 = (weight_SP * share_SP).sum(axis=1, keepdims=True)
-    spread: np.ndarray = np.sqrt((weight_SP * (share_SP - mean_S1) ** 2).sum(axis=1))
-    return spread
+def _fitted(luma_SHW: np.ndarray, *, begin: int = 0, stop: int | None = None) -> _Fit:
+    """How far each frame from `begin` to `stop` is a blend of the first and the last of all."""
+    stop = len(luma_SHW) if stop is None else stop
+    weights_S2, worst = np.empty((stop - begin, 2)), np.empty(3)
+    blend_kernels().fitted(luma_SHW, begin, stop, weights_S2, worst)
+    return _Fit(weights_S2, *worst.tolist())
 
 
 def _is_gradual(share_S: np.ndarray) -> bool:
@@ -291,32 +243,6 @@ def _unexplained(pictures: list[np.ndarray]) -> float:
 
 
 def similarity(left_HW: np.ndarray, right_HW: np.ndarray) -> float:
-    """Correlation -1..1 of two small frames after the best shift of at most an eighth of the frame; 1 for two empty
-    frames of one brightness."""
-    import cv2
-
-    if left_HW.std() < 2 or right_HW.std() < 2:
-        both_empty = left_HW.std() < 2 and right_HW.std() < 2
-        return 1.0 if both_empty and abs(float(left_HW.mean() - right_HW.mean())) < 6 else 0.0
-    rows, columns = SHIFT_HW
-    inner = np.ascontiguousarray(right_HW[rows:-rows, columns:-columns])
-    if inner.std() < 2:
-        return 0.0
-    return float(cv2.matchTemplate(left_HW, inner, cv2.TM_CCOEFF_NORMED).max())
-
-
-def _unevenness(frames_SN: np.ndarray) -> float:
-    """How far the parts of the picture differ in how much of the way they have gone, 0..1: a dissolve goes
-    everywhere at once, an object that leaves does not."""
-    rows, columns = SHOT_LUMA_HW[0] // _PARTS, SHOT_LUMA_HW[1] // _PARTS
-    parts_SPK = (
-        frames_SN.reshape(-1, _PARTS, rows, _PARTS, columns)
-        .transpose(0, 1, 3, 2, 4)
-        .reshape(len(frames_SN), _PARTS * _PARTS, rows * columns)
-    )
-    way_PK = parts_SPK[-1] - parts_SPK[0]
-    energy_P = (way_PK**2).sum(axis=1)
-    share_SP = ((parts_SPK - parts_SPK[0]) * way_PK).sum(axis=2) / np.maximum(energy_P, 1e-6)
-    weight_P = np.sqrt(energy_P) / np.sqrt(energy_P).sum()
-    mean_S = share_SP @ weight_P
-    return float(np.sqrt(((share_SP - mean_S[:, None]) ** 2) @ weight_P).max())
+    """Correlation -1..1 of the luma of two shot vectors after the best shift of at most an eighth of the frame; 1 for
+    two empty frames of one brightness."""
+    return blend_kernels().alike(left_HW, right_HW)

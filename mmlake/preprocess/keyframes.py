@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,7 @@ _FIRST_SPACING_S = 0.5
 _STILL = 1.0  # grey levels; noise of a sensor leaves less
 _MOVED_SPACING_S = 0.1  # of candidates that are kept for how far they have moved
 _MAX_CANDIDATES_PER_KEYFRAME = 8
-_MAX_HELD_BYTES = 64 << 20  # of decoded frames: 200 of 480x360, 20 of 1080p
+_MAX_HELD_BYTES = 64 << 20  # of decoded frames, 250 of 480x360 and 20 of 1080p; and of those that were shrunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,78 +29,104 @@ class Keyframe:
     jpeg: bytes
 
 
+class Picture(Protocol):
+    """A frame that may be encoded later."""
+
+    @property
+    def num_bytes(self) -> int:
+        """What it holds."""
+
+    def shrunk(self) -> Picture:
+        """The same at the size of its JPEG, in fewer bytes."""
+
+    def jpeg(self) -> bytes:
+        """The frame as a JPEG."""
+
+
 class _Candidate:
     """A frame that may become a keyframe; it is encoded where its JPEG is first asked for."""
 
-    def __init__(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes], is_spike: bool) -> None:
-        self.time_s, self.vector, self._encode = time_s, vector, encode
+    def __init__(self, time_s: float, vector: np.ndarray, picture: Picture, is_spike: bool) -> None:
+        self.time_s, self.vector, self._picture = time_s, vector, picture
         self.is_spike = is_spike  # the picture jumped: perhaps the first frame of a shot
+        self.num_bytes = picture.num_bytes  # what the frame holds until it is encoded
         self._jpeg: bytes | None = None
 
     @property
     def jpeg(self) -> bytes:
         """Its JPEG; from then on the frame itself is not held any more."""
         if self._jpeg is None:
-            self._jpeg = self._encode()
-            del self._encode
+            self._jpeg = self._picture.jpeg()
+            self.num_bytes = 0
+            del self._picture
         return self._jpeg
+
+    def shrink(self) -> None:
+        """Hold no more of the frame than its JPEG shows."""
+        if self._jpeg is None:
+            self._picture = self._picture.shrunk()
+            self.num_bytes = self._picture.num_bytes
 
 
 class Candidates:
     """Frames that may become keyframes, held because shots are known only later: their number is bounded, and beyond
-    some MiB the oldest are held as JPEG."""
+    some MiB the oldest are held at the size of keyframes, and beyond as many of those as JPEG."""
 
     def __init__(self, settings: PreprocessSettings) -> None:
         self._settings = settings
         self._spacing_s = _FIRST_SPACING_S
         self._first_s: float | None = None
         self._kept: list[_Candidate] = []
-        self._frames: deque[tuple[int, _Candidate]] = deque()  # those that are held as they are, with their bytes
-        self._held_bytes = 0
+        # those that are held as they are, and those that are shrunk
+        self._held: tuple[deque[_Candidate], deque[_Candidate]] = (deque(), deque())
         self._before: np.ndarray | None = None
         self._features: Features | None = keyframe_features(settings)
 
-    def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes], *, num_bytes: int = 0) -> None:
-        """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept.
-        num_bytes: what `encode` holds until it is called."""
+    def offer(self, time_s: float, vector: np.ndarray, picture: Picture) -> None:
+        """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept."""
         if self._first_s is None:
             self._first_s = time_s
         jump = np.inf if self._before is None else _distance(vector, self._before)
         self._before = vector
         is_spike = jump > self._settings.cut_min_change
-        waited_s = math.inf if not self._kept else time_s - self._kept[-1].time_s
-        # a JPEG of a large frame costs as much as decoding it, and a still picture need not be there twice a second
-        is_due = waited_s >= max(self._spacing_s, self._settings.keyframe_every_s / 4) or (
-            waited_s >= self._spacing_s and _distance(vector, self._kept[-1].vector) > _STILL
-        )
-        # so that no frame is farther than half of the displacement from the candidate before it
-        has_moved = (
-            bool(self._kept)
-            and self._features is None
-            and time_s - self._kept[-1].time_s >= _MOVED_SPACING_S
-            and _distance(vector, self._kept[-1].vector) > self._settings.keyframe_displacement / 2
-        )
-        # a spike within two frames of the last one is motion or noise, unless the picture is another one
-        if (
-            is_due
-            or has_moved
-            or (
-                is_spike
-                and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change
-                and self._may_spike(time_s)
-            )
-        ):
-            self._kept.append(_Candidate(time_s, vector, encode, is_spike))
-            self._hold(self._kept[-1], num_bytes)
-            self._thin()
+        if not (self._is_due(time_s, vector) or (is_spike and self._may_spike(time_s, vector))):
+            return
+        self._kept.append(_Candidate(time_s, vector, picture, is_spike))
+        self._held[0].append(self._kept[-1])
+        self._free()
+        self._thin()
 
-    def _hold(self, candidate: _Candidate, num_bytes: int) -> None:
-        """Hold one more frame, and encode the oldest where they are too many: most are never chosen."""
-        self._frames.append((num_bytes, candidate))
-        self._held_bytes += num_bytes
-        while self._held_bytes > _MAX_HELD_BYTES:
-            freed, oldest = self._frames.popleft()
-            self._held_bytes -= freed
+    def _is_due(self, time_s: float, vector: np.ndarray) -> bool:
+        """Whether the last one was kept long ago, or the picture has moved far from it."""
+        if not self._kept:
+            return True
+        waited_s = time_s - self._kept[-1].time_s
+        if waited_s < min(self._spacing_s, _MOVED_SPACING_S):
+            return False
+        # a JPEG of a large frame costs as much as decoding it, and a still picture need not be there twice a second
+        if waited_s >= max(self._spacing_s, self._settings.keyframe_every_s / 4):
+            return True
+        moved = _distance(vector, self._kept[-1].vector)
+        if waited_s >= self._spacing_s and moved > _STILL:
+            return True
+        # so that no frame is farther than half of the displacement from the candidate before it
+        return (
+            self._features is None and waited_s >= _MOVED_SPACING_S and moved > self._settings.keyframe_displacement / 2
+        )
+
+    def _free(self) -> None:
+        """Shrink the oldest frames where they are too many, and encode the oldest of those: most are never chosen."""
+        whole, shrunk = self._held
+        num_bytes = sum(one.num_bytes for one in whole)
+        while num_bytes > _MAX_HELD_BYTES:
+            oldest = whole.popleft()
+            num_bytes -= oldest.num_bytes
+            oldest.shrink()
+            shrunk.append(oldest)
+        num_bytes = sum(one.num_bytes for one in shrunk)
+        while num_bytes > _MAX_HELD_BYTES:
+            oldest = shrunk.popleft()
+            num_bytes -= oldest.num_bytes
             _ = oldest.jpeg
 
     def join(self, others: Candidates) -> None:
@@ -170,7 +197,10 @@ class Candidates:
         """How many keyframes the film has up to this time by `keyframe_every_s` alone."""
         return max(0, math.ceil((time_s - (self._first_s or 0.0)) / self._settings.keyframe_every_s))
 
-    def _may_spike(self, time_s: float) -> bool:
+    def _may_spike(self, time_s: float, vector: np.ndarray) -> bool:
+        # within two frames of the last one it is motion or noise, unless the picture is another one
+        if _distance(vector, self._kept[-1].vector) <= self._settings.cut_min_change:
+            return False
         recent = [
             candidate
             for candidate in self._kept[-4:]
@@ -189,8 +219,10 @@ class Candidates:
             thinned = self._halved(also_spikes=True)
         self._kept = thinned
         stays = {candidate.time_s for candidate in thinned}
-        self._frames = deque(one for one in self._frames if one[1].time_s in stays)
-        self._held_bytes = sum(num_bytes for num_bytes, _ in self._frames)
+        for held in self._held:
+            left = [one for one in held if one.time_s in stays]
+            held.clear()
+            held.extend(left)
 
     def _halved(self, *, also_spikes: bool) -> list[_Candidate]:
         """The candidates without every second one, but for those whose absence leaves a hole of `keyframe_every_s`."""

@@ -50,6 +50,7 @@ class PictureFaults:
         self._luma: np.ndarray | None = None
         self._vector, self._profiles = np.empty(0, np.uint8), np.empty((2, 0))
         self._compared = np.empty(len(COMPARED))
+        self.moved = self.brighter = 0.0  # by which the latest frame differs from the one before (`plane_kernels`)
         self._times: list[float] = []  # of the latest frames, for their distance
         self._means: list[float] = []  # of the latest three frames
         self._changes: list[float] = []  # to the frame before each of them
@@ -67,7 +68,8 @@ class PictureFaults:
             self._profiles = np.zeros((2, max(luma_HW.shape)))
         profiles = np.empty_like(self._profiles)
         kernels().compare(luma_HW, before, vector, self._vector, profiles, self._profiles, _REACH, self._compared)
-        mean, deviation, brightest, change, shift_x, shift_y, motion, spoiled = self._compared.tolist()
+        mean, deviation, brightest, change, shift_x, shift_y, motion, spoiled, *steps = self._compared.tolist()
+        self.moved, self.brighter = steps
         sums["num_frames"] += 1
         if mean < _BLACK_LUMA and deviation < _BLACK_STD:
             sums["num_black"] += brightest < _BLACK_BRIGHTEST  # a dark scene has lights
@@ -102,7 +104,7 @@ class PictureFaults:
         found |= still_faults(luma_HW) | dict.fromkeys(TEXTURES)
         if not self._until_texture:
             self._until_texture = next(self._waits)
-            found |= texture(_full_luma(frame)) if self.has_texture else {}
+            found |= texture(*_full_luma(frame)) if self.has_texture else {}
         self._until_texture -= 1
         self._sums = dict.fromkeys(_SUMS, 0.0)
         self._low, self._high, self._spoiled = math.inf, -math.inf, 0.0
@@ -134,12 +136,12 @@ class PictureFaults:
         return round(distance / usual) - 1 if usual > 0 and distance > _GAP * usual else 0
 
 
-def _full_luma(frame: VideoFrame) -> np.ndarray:
-    """The luma of a frame at its own size, uint8."""
+def _full_luma(frame: VideoFrame) -> tuple[np.ndarray, int]:
+    """(lines of the luma of a frame at its own size, uint8; how many bytes of each are luma)."""
     if frame.format.name not in _EIGHT_BIT:
         frame = frame.reformat(format="gray")
     held = frame.planes[0]
-    return lines_of(held)[:, : held.width]
+    return lines_of(held), held.width
 
 
 _SUMS = (

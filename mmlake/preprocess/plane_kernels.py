@@ -21,12 +21,10 @@ from mmlake.compiling import linked, made
 class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
-    shrink: Callable[..., None]
-    steps_at_cells: Callable[..., float]
+    small: Callable[..., None]
     compare: Callable[..., None]
     changes: Callable[..., None]
     inspect: Callable[..., None]
-    fit: Callable[..., None]
 
 
 class Cells(NamedTuple):
@@ -47,14 +45,6 @@ def cells(num_in: int, num_out: int) -> Cells:
     return Cells(np.stack([first, last], axis=1), np.stack([of_first, of_last], axis=1).astype(np.float32))
 
 
-def shrink(plane_HW: np.ndarray, width: int, out_HW: np.ndarray) -> None:
-    """Fill a small plane with the means of the cells of a larger one, of which `width` columns count."""
-    down, across = cells(len(plane_HW), out_HW.shape[0]), cells(width, out_HW.shape[1])
-    kernels().shrink(
-        plane_HW, *down, *across, out_HW.size / (len(plane_HW) * width), np.empty(width, np.float32), out_HW
-    )
-
-
 @functools.lru_cache(maxsize=1)
 def kernels() -> Kernels:
     """The kernels; compiling them takes some seconds, once."""
@@ -63,25 +53,82 @@ def kernels() -> Kernels:
     u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
     frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
     ends, shares = i8[:, ::1], f4[:, ::1]
-    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below)}
+    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below, _shrink, _gather)}
     entry = functools.partial(made, numba)
     return Kernels(
-        shrink=entry(none(frozen, ends, shares, ends, shares, f8, f4[::1], u1[:, ::1]), _shrink),
-        steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
+        small=entry(
+            none(
+                frozen,
+                i8,
+                ends,
+                shares,
+                ends,
+                shares,
+                u1,
+                frozen,
+                frozen,
+                i8,
+                i8,
+                ends,
+                shares,
+                ends,
+                shares,
+                ends,
+                shares,
+                ends,
+                shares,
+                u1[:, ::1],
+                u1[::1],
+            ),  # fmt: skip
+            linked(_small, inner),
+        ),
         compare=entry(
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
         ),
         changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
-        fit=entry(none(f4[:, ::1], f8[:, ::1], i8, i8, f8[:, ::1]), _fit),
         inspect=entry(none(frozen, i8, f8, f8[::1]), linked(_inspect, inner)),
     )
 
 
-def _shrink(
-    plane: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, scale: Any, line: Any, out: Any
-) -> None:
-    """The sums over cells times `scale`. line: as long as the plane is wide."""
-    width, factor = len(line), np.float32(scale)
+def _small(
+    luma: Any, width: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, is_broadcast: Any,
+    u: Any, v: Any, chroma_width: Any, step: Any, down: Any, down_shares: Any, across: Any, across_shares: Any,
+    cell_rows: Any, cell_row_shares: Any, cell_columns: Any, cell_column_shares: Any, out: Any, vector: Any,
+) -> None:  # fmt: skip
+    """Fill the small luma in full range, and the shot vector: its luma from that, and chroma from every `step`th line
+    of both planes. The rest are lines, and the `cells` of the small luma, of chroma and of the vector's luma."""
+    if luma.shape[0] == out.shape[0] and width == out.shape[1]:
+        for y in range(out.shape[0]):
+            for x in range(width):
+                out[y, x] = luma[y, x]
+    else:
+        _shrink(luma, width, rows, row_shares, columns, column_shares, out)
+    if is_broadcast:
+        for y in range(out.shape[0]):
+            for x in range(out.shape[1]):
+                level = (np.float32(out[y, x]) - np.float32(16)) * np.float32(255 / 219) + np.float32(0.5)
+                out[y, x] = np.uint8(min(max(level, np.float32(0)), np.float32(255)))
+    _shrink(
+        out, out.shape[1], cell_rows, cell_row_shares, cell_columns, cell_column_shares, vector[:1296].reshape(27, 48)
+    )
+    _gather(u, chroma_width, step, down, down_shares, across, across_shares, vector[1296:1440].reshape(9, 16))
+    _gather(v, chroma_width, step, down, down_shares, across, across_shares, vector[1440:].reshape(9, 16))
+
+
+def _shrink(plane: Any, width: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, out: Any) -> None:
+    """The means over cells of a plane that is not much larger than `out`."""
+    num, factor = out.shape[1], np.float32(out.size / (plane.shape[0] * width))
+    line, means = np.zeros(width + 2, np.float32), np.empty(num, np.float32)
+    # a cell of up to three columns is a sum of three without a loop: most planes were halved before
+    taps, is_narrow = np.zeros((3, num), np.float32), True
+    for x in range(num):
+        apart = columns[x, 1] - columns[x, 0]
+        is_narrow = is_narrow and apart <= 2
+        if is_narrow:
+            taps[0, x], taps[1, x] = column_shares[x, 0], np.float32(1)
+            taps[apart, x] = column_shares[x, 1] if apart else column_shares[x, 0]
+            if not apart:
+                taps[1, x] = 0
     for y in range(out.shape[0]):
         first, last = rows[y, 0], rows[y, 1]
         source, share = plane[first], row_shares[y, 0]
@@ -95,15 +142,53 @@ def _shrink(
             source, share = plane[last], row_shares[y, 1]
             for x in range(width):
                 line[x] += share * np.float32(source[x])
+        if is_narrow:
+            first_taps, second_taps, third_taps = taps[0], taps[1], taps[2]
+            for x in range(num):
+                left = columns[x, 0]
+                means[x] = first_taps[x] * line[left] + second_taps[x] * line[left + 1] + third_taps[x] * line[left + 2]
+        else:
+            for x in range(num):
+                left, right = columns[x, 0], columns[x, 1]
+                means[x] = column_shares[x, 0] * line[left] + column_shares[x, 1] * line[right]
+                for column in range(left + 1, right):
+                    means[x] += line[column]
+        for x in range(num):
+            out[y, x] = np.uint8(np.int32(min(means[x] * factor + np.float32(0.5), np.float32(255.0))))
+
+
+def _gather(
+    plane: Any, width: Any, step: Any, rows: Any, row_shares: Any, columns: Any, column_shares: Any, out: Any
+) -> None:
+    """The means over cells of a plane that is much larger than `out`, of which every `step`th line is read: columns are
+    added up as integers first. At most 256 lines are in a cell."""
+    sums, line = np.empty(width, np.uint16), np.empty(width, np.int32)
+    factor = out.size / (4096.0 * 4096.0 * ((plane.shape[0] + step - 1) // step) * width)
+    for y in range(out.shape[0]):
+        first, last = rows[y, 0], rows[y, 1]
+        sums[:] = 0
+        for row in range(first + 1, last):
+            source = plane[row * step]
+            for x in range(width):
+                sums[x] += np.uint16(source[x])
+        above, below = plane[first * step], plane[last * step]
+        of_first, of_last = np.int32(4096 * row_shares[y, 0] + 0.5), np.int32(4096 * row_shares[y, 1] + 0.5)
+        for x in range(width):
+            line[x] = 4096 * np.int32(sums[x]) + of_first * np.int32(above[x]) + of_last * np.int32(below[x])
         for x in range(out.shape[1]):
             left, right = columns[x, 0], columns[x, 1]
-            total = column_shares[x, 0] * line[left] + column_shares[x, 1] * line[right]
+            total = np.int64(0)
             for column in range(left + 1, right):
                 total += line[column]
-            out[y, x] = np.uint8(min(total * factor + np.float32(0.5), np.float32(255.0)))
+            total = 4096 * total + np.int64(4096 * column_shares[x, 0] + 0.5) * line[left]
+            total += np.int64(4096 * column_shares[x, 1] + 0.5) * line[right]
+            out[y, x] = np.uint8(min(total * factor + 0.5, 255.0))
 
 
-COMPARED = ("mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled")
+COMPARED = (
+    "mean", "deviation", "brightest", "change", "shift_x", "shift_y", "motion", "spoiled", "moved", "brighter",
+)  # fmt: skip
+_MOST_MOVED = 65  # of 1,296 cells: a small thing that moves is enough
 
 
 def _compare(
@@ -115,25 +200,27 @@ def _compare(
     as a share of the side.
     """
     height, width = luma.shape
-    total, squares, brightest, change = np.int64(0), np.int64(0), np.int32(0), np.int64(0)
-    profiles[0, :width] = 0.0
+    total, squares, brightest, change = np.int64(0), np.int64(0), np.uint8(0), np.int64(0)
+    columns = np.zeros(width, np.uint32)
     for y in range(height):
+        row, row_before = luma[y], before[y]
         row_sum, row_squares, row_change = np.int32(0), np.int32(0), np.int32(0)
         for x in range(width):
-            value = np.int32(luma[y, x])
+            value = np.int32(row[x])
             row_sum += value
             row_squares += value * value
-            row_change += abs(value - np.int32(before[y, x]))
-            brightest = max(brightest, value)
+            row_change += abs(value - np.int32(row_before[x]))
         for x in range(width):
-            profiles[0, x] += luma[y, x]
+            brightest = max(brightest, row[x])
+        for x in range(width):
+            columns[x] += row[x]
         profiles[1, y] = row_sum / width
         total, squares, change = total + row_sum, squares + row_squares, change + row_change
     size = height * width
     mean = total / size
     out[0], out[1], out[2], out[3] = mean, np.sqrt(max(squares / size - mean * mean, 0.0)), brightest, change / size
     for x in range(width):
-        profiles[0, x] /= height
+        profiles[0, x] = columns[x] / height
     out[4] = _displaced(profiles[0, :width], profiles_before[0, :width], reach)
     out[5] = _displaced(profiles[1, :height], profiles_before[1, :height], reach)
     steps = np.int32(0)
@@ -147,6 +234,24 @@ def _compare(
     for at in range(1296, 1296 + 144):  # U and V that no colour has
         num_spoiled += vector[at] < 48 and vector[at + 144] < 32
     out[7] = num_spoiled / 144
+    counts = np.zeros(511, np.int32)  # of cells, for each step from -255 on
+    for at in range(1296):
+        counts[np.int32(vector[at]) - np.int32(vector_before[at]) + 255] += 1
+    left, total, level = np.int64(_MOST_MOVED), np.int64(0), 255
+    while left and level:
+        num = min(left, np.int64(counts[255 + level] + counts[255 - level]))
+        total, left, level = total + num * level, left - num, level - 1
+    out[8] = total / _MOST_MOVED
+    # the median lies between the two in the middle
+    passed, at = np.int64(0), -1
+    while passed < 648:
+        at += 1
+        passed += counts[at]
+    above = at
+    while passed < 649:
+        above += 1
+        passed += counts[above]
+    out[9] = (at + above) / 2 - 255
 
 
 def _displaced(now: Any, then: Any, reach: Any) -> Any:
@@ -163,18 +268,19 @@ def _displaced(now: Any, then: Any, reach: Any) -> Any:
     energy = squares - total * mean
     if energy < 4.0 * inner:  # a standard deviation of two levels: nothing to follow
         return 0.0
-    alikes = np.zeros(2 * far + 1)
-    best = 0
-    for shift in range(2 * far + 1):
-        dot, sum_then, squares_then = 0.0, 0.0, 0.0
-        for at in range(inner):
-            value = then[shift + at]
-            dot += value * now[far + at]
-            sum_then += value
-            squares_then += value * value
-        energy_then = squares_then - sum_then * sum_then / inner
+    num, alikes, best = 2 * far + 1, np.zeros(2 * far + 1), 0
+    dots, sums, squares_then = np.zeros(num), np.zeros(num), np.zeros(num)
+    for at in range(inner):  # all shifts at once: in each, sums go in the order of positions
+        value = now[far + at]
+        for shift in range(num):
+            old = then[shift + at]
+            dots[shift] += old * value
+            sums[shift] += old
+            squares_then[shift] += old * old
+    for shift in range(num):
+        energy_then = squares_then[shift] - sums[shift] * sums[shift] / inner
         if energy_then > 1e-6 * inner:  # correlation, so that a change of light moves nothing
-            alikes[shift] = (dot - sum_then * mean) / np.sqrt(energy_then * energy)
+            alikes[shift] = (dots[shift] - sums[shift] * mean) / np.sqrt(energy_then * energy)
         if alikes[shift] > alikes[best]:
             best = shift
     if 1.0 - alikes[best] > 0.25 * (1.0 - alikes[far]):  # half of the change of the profile must vanish with it
@@ -268,65 +374,3 @@ def _below(luma: Any, begin: Any, out: Any) -> None:
     mean = total / num
     out[7] = across / ((height - begin) * (width - 1))
     out[8], out[9] = mean, np.sqrt(max(squares / num - mean * mean, 0.0))
-
-
-def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
-    """The largest share of all steps across a picture that stand at the edges of equal cells, counted from its left
-    side, beyond what chance has there; 0 where no cells fit.
-
-    sides: widths of cells in pixels. fewest: edges that a grid has. least: grey levels of its edges, on the mean.
-    """
-    num, best, total = len(profile), 0.0, 0.0
-    for at in range(num):
-        total += profile[at]
-    for side in sides:
-        edges, sum_edges = 0, 0.0
-        for cell in range(1, int(num / side) + 1):
-            at = int(np.rint(cell * side)) - 1
-            if at < num:  # an edge that scaling has spread over two
-                edges += 1
-                sum_edges += profile[at] + (profile[at - 1] if at > 0 else 0.0)
-        if edges < fewest or sum_edges < least * edges:
-            continue
-        num_high = 0
-        for cell in range(1, int(num / side) + 1):
-            at = int(np.rint(cell * side)) - 1
-            if at < num:
-                num_high += profile[at] + (profile[at - 1] if at > 0 else 0.0) > 0.25 * sum_edges / edges
-        best = max(best, sum_edges / total * num_high / edges - 2 / side)
-    return best
-
-
-def _fit(end: Any, targets: Any, rows: Any, columns: Any, chosen: Any) -> None:
-    """Fill each row of `chosen` with the part of `end` of so many rows and columns, without its mean, whose correlation
-    with a row of `targets`, which have none, is the highest; of equal ones the first."""
-    num_down, num_across = end.shape[0] - rows + 1, end.shape[1] - columns + 1
-    means, norms = np.zeros((num_down, num_across)), np.zeros((num_down, num_across))
-    for down in range(num_down):
-        for y in range(rows):
-            for x in range(columns):
-                for across in range(num_across):
-                    value = end[down + y, across + x]
-                    means[down, across] += value
-                    norms[down, across] += value * value
-    means /= rows * columns
-    norms -= rows * columns * means * means
-    scores = np.empty((num_down, num_across))
-    for at in range(len(targets)):
-        scores[:] = 0.0
-        for down in range(num_down):
-            for y in range(rows):
-                for x in range(columns):
-                    value = targets[at, y * columns + x]
-                    for across in range(num_across):
-                        scores[down, across] += value * end[down + y, across + x]
-        best, best_down, best_across = -np.inf, 0, 0
-        for down in range(num_down):
-            for across in range(num_across):
-                norm = norms[down, across]
-                score = scores[down, across] / np.sqrt(norm) if norm > 1e-3 else 0.0
-                if score > best:
-                    best, best_down, best_across = score, down, across
-        for y in range(rows):
-            for x in range(columns):
-                chosen[at, y * columns + x] = end[best_down + y, best_across + x] - means[best_down, best_across]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import shrink
+from mmlake.preprocess.plane_kernels import cells, kernels
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -32,48 +32,40 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
 
     The vector is uint8: 27 x 48 luma, then 2 x 9 x 16 chroma. Shrinking is by area, so noise averages out.
     """
-    import cv2
-
     if (name := frame.format.name) not in _PLANAR:
         frame = frame.reformat(format=(name := "yuv420p"))
     y, u, v = frame.planes
-    height, width = y.height, y.width
+    height, width, chroma_height, chroma_width = y.height, y.width, u.height, u.width
     scale = min(1.0, side_px / max(height, width))
-    luma = _shrunk(y, (max(1, round(height * scale)), max(1, round(width * scale))), slack=1, lines=_LUMA_LINES)
-    if frame.color_range != _FULL_RANGE and not name.startswith("yuvj"):
-        luma = cv2.LUT(luma, _from_broadcast())
+    luma = np.empty((max(1, round(height * scale)), max(1, round(width * scale))), np.uint8)
     vector = np.empty(NUM_LUMA + 2 * _NUM_CHROMA, np.uint8)
-    shrink(luma, luma.shape[1], vector[:NUM_LUMA].reshape(SHOT_LUMA_HW))
-    for at, plane in enumerate((u, v)):
-        part = vector[NUM_LUMA + at * _NUM_CHROMA :][:_NUM_CHROMA]
-        part[:] = _shrunk(plane, SHOT_CHROMA_HW, slack=4, lines=_CHROMA_LINES).ravel()
+    halved, num = _halved(lines_of(y), width, luma.shape)
+    step = max(1, chroma_height // (_CHROMA_LINES * SHOT_CHROMA_HW[0]))
+    kernels().small(
+        halved, num, *_cells(len(halved), num, luma.shape),
+        frame.color_range != _FULL_RANGE and not name.startswith("yuvj"),
+        lines_of(u), lines_of(v), chroma_width, step, *_cells(-(-chroma_height // step), chroma_width, SHOT_CHROMA_HW),
+        *_cells(*luma.shape, SHOT_LUMA_HW), luma, vector,
+    )  # fmt: skip
     return luma, vector
 
 
-def _shrunk(plane: VideoPlane, size_HW: tuple[int, int], *, slack: int, lines: int) -> np.ndarray:
-    """The plane at that size: from so many lines for each of its own, or all that there are, halved by area as long as
-    it stays `slack` times as large, then brought there by area too: what lies between the points that a linear step
-    takes would leave noise in a still picture."""
+def _cells(height: int, width: int, size_HW: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """How that many lines and columns become fewer."""
+    return (*cells(height, size_HW[0]), *cells(width, size_HW[1]))
+
+
+def _halved(lines_HW: np.ndarray, num: int, size_HW: tuple[int, ...]) -> tuple[np.ndarray, int]:
+    """(lines, how many bytes of each are the picture) of a plane that is halved by area as long as it stays so large:
+    what lies between the points that a linear step takes would leave noise in a still picture."""
     import cv2
 
-    (height, width), small_HW, num = size_HW, lines_of(plane), plane.width
     # of a plane that is much larger not all lines are read: what a cell averages is enough
-    small_HW = small_HW[:: max(1, plane.height // (lines * height))]
-    while small_HW.shape[0] >= 2 * slack * height and num >= 2 * slack * width:
-        half_H, num = small_HW.shape[0] // 2, num // 2
-        small_HW = cv2.resize(small_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
-    if (len(small_HW), num) == size_HW:
-        return np.ascontiguousarray(small_HW[:, :num])  # loops take no lines with bytes behind them
-    out = np.empty(size_HW, np.uint8)
-    shrink(np.ascontiguousarray(small_HW), num, out)
-    return out
-
-
-@functools.cache
-def _from_broadcast() -> np.ndarray:
-    """Broadcast range 16..235 to 0..255."""
-    table: np.ndarray = np.clip((np.arange(256) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)
-    return table
+    lines_HW = lines_HW[:: max(1, len(lines_HW) // (_LUMA_LINES * size_HW[0]))]
+    while len(lines_HW) >= 2 * size_HW[0] and num >= 2 * size_HW[1]:
+        half_H, num = len(lines_HW) // 2, num // 2
+        lines_HW = cv2.resize(lines_HW[: 2 * half_H, : 2 * num], (num, half_H), interpolation=cv2.INTER_AREA)
+    return np.ascontiguousarray(lines_HW), num
 
 
 def lines_of(plane: VideoPlane) -> np.ndarray:
@@ -118,21 +110,47 @@ def oriented_size(width_px: int, height_px: int, rotation: int) -> tuple[int, in
     return (height_px, width_px) if rotation % 180 else (width_px, height_px)
 
 
-def jpeg(frame: VideoFrame, *, side_px: int, aspect: float, rotation: int, quality: int) -> bytes:
-    """The frame upright and in square pixels as a JPEG with its longer side at most `side_px`."""
-    import simplejpeg
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldFrame:
+    """A frame that may be encoded later: upright and in square pixels as a JPEG with its longer side at most
+    `side_px`."""
 
-    width_px, height_px = displayed_size(frame.width, frame.height, aspect)
-    scale = min(1.0, side_px / max(width_px, height_px))
-    small = frame.reformat(
-        width=max(1, round(width_px * scale)),
-        height=max(1, round(height_px * scale)),
-        format="rgb24",
-        interpolation="AREA",
-    )
-    pixels_HWC = small.to_ndarray()
-    if rotation % 360:
-        # the tag says how far counter-clockwise the picture is to be turned
-        pixels_HWC = np.rot90(pixels_HWC, k=(rotation % 360) // 90)
-    data: bytes = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels_HWC), quality=quality, colorspace="RGB")
-    return data
+    frame: VideoFrame
+    side_px: int
+    aspect: float  # width of a pixel over its height
+    rotation: int  # degrees, as the tag of the film says
+    quality: int
+
+    @property
+    def num_bytes(self) -> int:
+        """What its planes take."""
+        return sum(plane.buffer_size for plane in self.frame.planes)
+
+    def shrunk(self) -> HeldFrame:
+        """The same at the size of its JPEG. Colours stay as they are in the film: to convert them takes longer."""
+        width_px, height_px = self._size()
+        if self.frame.format.name not in _PLANAR or width_px * height_px >= self.frame.width * self.frame.height:
+            return self
+        # chroma at the size of luma: halved once more, edges would lose theirs
+        name = "yuvj444p" if self.frame.format.name.startswith("yuvj") else "yuv444p"
+        small = self.frame.reformat(width=width_px, height=height_px, format=name, interpolation="AREA")
+        return replace(self, frame=small, aspect=1.0)
+
+    def jpeg(self) -> bytes:
+        """The JPEG."""
+        import simplejpeg
+
+        width_px, height_px = self._size()
+        small = self.frame.reformat(width=width_px, height=height_px, format="rgb24", interpolation="AREA")
+        pixels_HWC = small.to_ndarray()
+        if self.rotation % 360:
+            # the tag says how far counter-clockwise the picture is to be turned
+            pixels_HWC = np.rot90(pixels_HWC, k=(self.rotation % 360) // 90)
+        pixels_HWC = np.ascontiguousarray(pixels_HWC)
+        data: bytes = simplejpeg.encode_jpeg(pixels_HWC, quality=self.quality, colorspace="RGB")
+        return data
+
+    def _size(self) -> tuple[int, int]:
+        width_px, height_px = displayed_size(self.frame.width, self.frame.height, self.aspect)
+        scale = min(1.0, self.side_px / max(width_px, height_px))
+        return max(1, round(width_px * scale)), max(1, round(height_px * scale))

@@ -99,8 +99,8 @@ class _Frames:
     contrast_T: np.ndarray
 
     def luma_HW(self, index: int) -> np.ndarray:
-        """The small luma of one frame, float32."""
-        luma: np.ndarray = self.vectors_TN[index, :NUM_LUMA].reshape(SHOT_LUMA_HW).astype(np.float32)
+        """The small luma of one frame."""
+        luma: np.ndarray = self.vectors_TN[index, :NUM_LUMA].reshape(SHOT_LUMA_HW)
         return luma
 
     def tint(self, index: int) -> np.ndarray:

@@ -9,13 +9,13 @@ import functools
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import kernels
+from mmlake.preprocess.plane_kernels import cells
+from mmlake.preprocess.texture_kernels import texture_kernels
 
-# B halves of bands of 16 lines, W columns, N blocks in a row, P phases in a block. Blocks of H.264 and MPEG have 16 px,
-# their transforms 8
+# H height, B halves of bands of 16 lines, W columns, L lines of all bands, N numbers of squares. Blocks of H.264 and
+# MPEG have 16 px, their transforms 8
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
-_TRANSFORM_PX = 8
 # grey levels across the edge of a block; of high ones the weight is so much larger. Motion JPEG of good quality has low
 # ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
 _LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
@@ -24,61 +24,65 @@ _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
-_NOISE_SHARE = 10  # percentile of the tiles: the calm ones, where what is left is noise
+_NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left is noise
 _COMB_LEVELS = 6.0
 
 
-def texture(luma_HW: np.ndarray) -> dict[str, float]:
-    """Fields of the signal of one picture; 0 where it is too small for any."""
-    import cv2
-
-    height, width = luma_HW.shape
+def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
+    """Fields of the signal of one picture, of whose lines so many bytes are luma; 0 where it is too small for any."""
+    height = len(lines_HW)
     if height < 3 * _BAND_PX or width < 3 * _BAND_PX:
         return dict.fromkeys(TEXTURES, 0.0)
     # bands begin in the middle of blocks: the edge between two of them is their middle line
     starts = np.unique(np.linspace(0, height // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
-    bands = [luma_HW[at : at + _BAND_PX + 1] for at in starts]
-    across = np.concatenate([cv2.absdiff(band[:-1, 1:], band[:-1, :-1]) for band in bands])
-    down = [cv2.absdiff(band[1:], band[:-1]) for band in bands]
-    # B x 2 halves of 8 lines: those of one block each
-    # as floats: means of bytes are rounded, and what matters here is half a level
-    edges = cv2.resize(across.astype(np.float32), (width - 1, len(across) // 8), interpolation=cv2.INTER_AREA)
-    profile = edges.mean(axis=0)
+    num_bands, tiles = len(starts), cells(width, width // _BAND_PX)
+    edges, down = np.empty((2 * num_bands, width - 1), np.float32), np.empty(num_bands * _BAND_PX)
+    noise, near, far = (np.empty((num, width // _BAND_PX), np.float32) for num in (2 * num_bands, num_bands, num_bands))
+    texture_kernels().scan(lines_HW, width, starts, *tiles, edges, down, noise, near, far)
     return {
         "blockiness": _blockiness(edges),
-        "pixelation": _pixelation(profile) if _has_rows(down, starts, height) else 0.0,
-        "noise": _noise(bands),
-        "combing": _combing(bands, down),
+        "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),
+        # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
+        "noise": _quantile(noise.ravel(), _NOISE_SHARE) / 1.954,
+        # tiles in which a line differs from its neighbours and not from those of its own field
+        "combing": float(((near > _COMB_LEVELS) & (near > 1.5 * far)).mean()),
     }
+
+
+def _quantile(values: np.ndarray, share: float) -> float:
+    """As numpy's own has it, which takes ten times as long for so few values."""
+    ordered, at = np.sort(values), share * (len(values) - 1)
+    low = int(at)
+    below, above = float(ordered[low]), float(ordered[min(low + 1, len(values) - 1)])
+    return below + (at - low) * (above - below)
 
 
 def _blockiness(edges_BW: np.ndarray) -> float:
     """Share of the edges between transforms that are steps between calm sides, beyond the share of those at the middle
     of transforms."""
-    blocks = edges_BW[:, : edges_BW.shape[1] // _TRANSFORM_PX * _TRANSFORM_PX]
-    phases = blocks.reshape(len(blocks), -1, _TRANSFORM_PX)
-    low, high = (_steps(phases, at=7, edge=edge) - _steps(phases, at=3, edge=edge) for edge in (_LOW_EDGE, _HIGH_EDGE))
+    steps_at = texture_kernels().steps_at
+    low, high = (
+        steps_at(edges_BW, 7, edge, _EDGE_RATIO) - steps_at(edges_BW, 3, edge, _EDGE_RATIO)
+        for edge in (_LOW_EDGE, _HIGH_EDGE)
+    )
     return max(0.0, min(low, _HIGH_WEIGHT * high))
 
 
-def _steps(phases_BNP: np.ndarray, *, at: int, edge: float) -> float:
-    """Share of the steps at this phase that are larger than the calmer of their sides."""
-    step = phases_BNP[:, :-1, at]
-    inside = phases_BNP[:, :, [(at + offset) % _TRANSFORM_PX for offset in (2, 3, 4, 5, 6)]].mean(axis=2)
-    # of a phase amid the transform what is to its left lies in the one before
-    calmer = np.minimum(inside[:, :-1], inside[:, 1:])
-    return float(((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
-
-
-def _pixelation(profile_W: np.ndarray) -> float:
+def _pixelation(profile_W: np.ndarray, down_L: np.ndarray, starts: np.ndarray, height: int) -> float:
     """Share of all steps across the picture that stand at the edges of equal cells, counted from its left side; 0 where
-    steps are everywhere. A wall of tiles does not begin with the picture, and moves through it."""
-    if np.median(profile_W) > _CALM_BETWEEN * profile_W.mean() or profile_W.mean() < _FEWEST_STEPS:
+    steps are everywhere, or no lines have them too. A wall of tiles does not begin with the picture, and moves
+    through it."""
+    mean = float(profile_W.mean())
+    if (
+        mean < _FEWEST_STEPS
+        or _quantile(profile_W, 0.5) > _CALM_BETWEEN * mean
+        or not _has_rows(down_L, starts, height)
+    ):
         return 0.0
-    width = len(profile_W) + 1
     # blocks of a codec on a smooth picture stand at even distances too, and are low; each of the places must hold an
     # edge: a few windows of a desktop stand at even distances by chance
-    return kernels().steps_at_cells(profile_W.astype(np.float64), _sides(width), _FEWEST_EDGES, _SQUARE_STEP)
+    sides = _sides(len(profile_W) + 1)
+    return texture_kernels().steps_at_cells(profile_W.astype(np.float64), sides, _FEWEST_EDGES, _SQUARE_STEP)
 
 
 @functools.lru_cache(maxsize=64)
@@ -89,40 +93,14 @@ def _sides(width_px: int) -> np.ndarray:
     return np.array(sorted(sides))
 
 
-def _has_rows(down: list[np.ndarray], starts: np.ndarray, height: int) -> bool:
+def _has_rows(steps_L: np.ndarray, starts: np.ndarray, height: int) -> bool:
     """Whether steps down the picture stand on few lines at even distances as well: a skyline of equal houses has
     edges across alone."""
-    steps_L = np.concatenate([band.mean(axis=1) for band in down])
-    lines_L = np.concatenate([np.arange(at, at + len(band)) + 1 for at, band in zip(starts, down, strict=True)])
+    lines_L = (starts[:, None] + np.arange(1, _BAND_PX + 1)).ravel()
     total = float(steps_L.sum())
     if total < _FEWEST_STEPS * len(steps_L):
         return False
-    for num in range(max(2, height // _SQUARES_PX[1]), height // _SQUARES_PX[0] + 2):
-        side = height / num
-        is_edge_L = np.abs(lines_L / side - np.round(lines_L / side)) * side <= 1.0
-        if is_edge_L.any() and float(steps_L[is_edge_L].sum()) / total - float(is_edge_L.mean()) > _ROWS_FRACTION:
-            return True
-    return False
-
-
-def _noise(bands: list[np.ndarray]) -> float:
-    """Standard deviation of noise in grey levels, from the calm tiles of the picture."""
-    import cv2
-
-    lines = np.concatenate([band[:-1] for band in bands])
-    second = cv2.filter2D(lines, cv2.CV_16S, np.array([[1, -2, 1]], np.float32))
-    size = (lines.shape[1] // 16, len(lines) // 8)
-    tiles = cv2.resize(np.abs(second).astype(np.float32), size, interpolation=cv2.INTER_AREA)
-    # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
-    return float(np.percentile(tiles, _NOISE_SHARE)) / 1.954
-
-
-def _combing(bands: list[np.ndarray], down: list[np.ndarray]) -> float:
-    """Share of tiles in which a line differs from its neighbours and not from those of its own field."""
-    import cv2
-
-    size = (bands[0].shape[1] // 16, len(bands))
-    near = cv2.resize(np.concatenate(down), size, interpolation=cv2.INTER_AREA)
-    two = np.concatenate([cv2.absdiff(band[2:], band[:-2]) for band in bands])
-    far = cv2.resize(two, size, interpolation=cv2.INTER_AREA)
-    return float(((near > _COMB_LEVELS) & (near > 1.5 * far.astype(np.float32))).mean())
+    # a row for each number of squares down the picture
+    sides_N1 = height / np.arange(max(2, height // _SQUARES_PX[1]), height // _SQUARES_PX[0] + 2)[:, None]
+    is_edge_NL = np.abs(lines_L / sides_N1 - np.round(lines_L / sides_N1)) * sides_N1 <= 1.0
+    return bool((is_edge_NL @ steps_L / total - is_edge_NL.mean(axis=1) > _ROWS_FRACTION).any())

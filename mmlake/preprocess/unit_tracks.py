@@ -103,9 +103,10 @@ def _places(num_rows: int, spans: np.ndarray) -> np.ndarray:
     return places
 
 
+_OF_FRAMES = ("frame_times_s", "frame_motion", "frame_light")
 _CUT = (
     "size_bytes", "duration_s", "num_frames", "damages", "shots", "keyframes", "signals", "cues", "transcript",
-    "speech",
+    "speech", *_OF_FRAMES,
 )  # fmt: skip
 
 
@@ -122,13 +123,17 @@ class _Item:
     speech: list[dict[str, float]] | None
     signals: pa.StructArray
     times_s: np.ndarray  # of the signals, float64
+    frames: tuple[np.ndarray, ...] | None  # columns of _OF_FRAMES
 
     @classmethod
     def of(cls, tracks: pa.Table, at: int) -> _Item:
         signals = tracks["signals"][at].values
         times_s = pc.struct_field(signals, "time_s").to_numpy(zero_copy_only=False).astype(np.float64)
         names = ("size_bytes", "duration_s", "damages", "shots", "keyframes", "cues", "speech")
-        return cls(**{name: tracks[name][at].as_py() for name in names}, signals=signals, times_s=times_s)
+        lists = [tracks[name][at].values for name in _OF_FRAMES]
+        frames = None if lists[0] is None else tuple(values.to_numpy(zero_copy_only=False) for values in lists)
+        columns = {name: tracks[name][at].as_py() for name in names}
+        return cls(**columns, signals=signals, times_s=times_s, frames=frames)
 
 
 def _of_span(item: _Item, span: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -161,6 +166,7 @@ def _of_span(item: _Item, span: Mapping[str, Any], own: Sequence[Mapping[str, An
         "cues": cues,
         "transcript": " ".join(cue["text"] for cue in cues) or None,
         "speech": _speech(item.speech, start_s, end_s),
+        **_frames(item, start_s, end_s),
     }
 
 
@@ -197,6 +203,17 @@ def _signals(item: _Item, start_s: float, end_s: float) -> list[dict[str, float]
         if at == 0:
             signal["change"] = 0.0  # there is no frame before
     return inside
+
+
+def _frames(item: _Item, start_s: float, end_s: float) -> dict[str, np.ndarray | None]:
+    """The columns of _OF_FRAMES of the span; what changes with its first frame is none of it."""
+    if item.frames is None:
+        return dict.fromkeys(_OF_FRAMES)
+    # a film whose clock runs backwards is searched as if it did not
+    first, last = np.searchsorted(np.maximum.accumulate(item.frames[0]), [start_s - _SLACK_S, end_s - _SLACK_S])
+    times_s, moved, brighter = (values[first:last].copy() for values in item.frames)
+    moved[:1], brighter[:1] = 0.0, 0.0
+    return dict(zip(_OF_FRAMES, (np.maximum(times_s - start_s, 0.0), moved, brighter), strict=True))
 
 
 def _strays(tracks: pa.Table) -> pa.Array:

@@ -1,9 +1,9 @@
 """Where something happens in pictures and in sound, and how far the two are apart.
 
-Enters: small grey pictures with their times, and 16 kHz sound of the same stretch. Leaves: an offset with its
-evidence, or none. What happens in a picture is a light that goes on, or a motion that starts; what happens in a sound
-is a sudden rise of its level. Where sounds come as regularly with the end of motions, nobody knows which of both makes
-them, and there is no offset. Nothing here decodes media.
+Enters: how far each frame differs from the one before, with its time, and 16 kHz sound of the same stretch. Leaves:
+an offset with its evidence, or none. What happens in a picture is a light that goes on, or a motion that starts; what
+happens in a sound is a sudden rise of its level. Where sounds come as regularly with the end of motions, nobody knows
+which of both makes them, and there is no offset. Nothing here decodes media.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-# T frames, C cells of a picture, E events of the picture, A events of the sound
-_MOVING_FRACTION = 0.05  # of the cells: a small thing that moves is enough
+# T frames, E events of the picture, A events of the sound
 _MIN_RISE, _NOISE_TIMES = 4.0, 6.0  # grey levels, and medians of what frames usually differ by
 _REST_S = 0.2  # of calm before a start
 _FEW = 2  # frames of calm at least: a frame that is shown twice is no stop
@@ -40,6 +39,7 @@ _MAX_CHANCE = 1e-4  # that unrelated events match as well as these
 _RIVAL_APART_S = 0.08
 
 Times = NDArray[np.float64]
+Trace = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,13 +54,16 @@ class Offset:
 UNDECIDED = Offset(offset_s=None, confidence=0.0, num_events=0)
 
 
-def offset_between(cells_TC: NDArray[np.float32], times_s: Times, samples: NDArray[np.float32], rate_hz: int) -> Offset:
-    """The offset of the sound against the picture. times_s: when each picture is shown, from sample 0 on."""
+def offset_between(
+    moved_T: Trace, brighter_T: Trace, times_s: Times, samples: NDArray[np.float32], rate_hz: int
+) -> Offset:
+    """The offset of the sound against the picture. times_s: when each frame is shown, from sample 0 on; moved_T,
+    brighter_T: how far it differs from the frame before, as `frame_motion` and `frame_light` of its track say."""
     if len(times_s) < _MIN_FRAMES or not len(samples):
         return UNDECIDED
     sounded_s = sound_events(samples, rate_hz)
     duration_s = min(float(times_s[-1]), len(samples) / rate_hz)
-    seen = picture_events(cells_TC, times_s)
+    seen = picture_events(moved_T, brighter_T, times_s)
     rivals = (seen.any_starts_s, seen.stops_s)
     found = [
         # a picture that becomes brighter as a whole is what a light does; when it goes out is no rival
@@ -80,22 +83,19 @@ class Seen:
     stops_s: Times  # likewise before one
 
 
-def picture_events(cells_TC: NDArray[np.float32], times_s: Times) -> Seen:
+def picture_events(moved_T: Trace, brighter_T: Trace, times_s: Times) -> Seen:
     """What happens in the pictures."""
-    most = max(1, round(_MOVING_FRACTION * cells_TC.shape[1]))
-    steps_TC = np.diff(cells_TC, axis=0, prepend=cells_TC[:1])
-    moved_T = np.partition(np.abs(steps_TC), -most, axis=1)[:, -most:].mean(axis=1)
     any_starts_T = _edges(moved_T, _FEW)
     calm = max(_FEW, round(_REST_S / float(np.median(np.diff(times_s)))))
     return Seen(
-        brighter_s=_strongest(np.where(any_starts_T > 0, np.median(steps_TC, axis=1), 0.0), times_s, _MIN_RISE),
+        brighter_s=_strongest(np.where(any_starts_T > 0, brighter_T, 0.0), times_s, _MIN_RISE),
         starts_s=_strongest(_edges(moved_T, calm), times_s, _MIN_RISE),
         any_starts_s=_strongest(any_starts_T, times_s, _MIN_RISE),
         stops_s=_strongest(_edges(moved_T[::-1], _FEW)[::-1], times_s, _MIN_RISE),
     )
 
 
-def _edges(moved_T: NDArray[np.float32], num_calm: int) -> NDArray[np.float32]:
+def _edges(moved_T: Trace, num_calm: int) -> Trace:
     """How far the motion of each frame is above that of so many frames before; 0 where it is not clear of what frames
     usually differ by."""
     calm_T = np.zeros_like(moved_T)

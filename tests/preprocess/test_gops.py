@@ -9,7 +9,7 @@ from preprocess_media import photo
 
 from mmlake.errors import SettingsError
 from mmlake.preprocess import gops
-from mmlake.preprocess.plane_kernels import shrink
+from mmlake.preprocess.planes import small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
 
@@ -69,9 +69,15 @@ def test_a_way_to_decode_that_nobody_knows_is_refused():
 @pytest.mark.parametrize("size", [(64, 48), (27, 48), (1, 1), (101, 77), (20, 31)])
 def test_planes_shrink_by_area(size):
     """Each cell is the mean of what lies in it, lines and columns in part where they are cut."""
-    plane = np.random.default_rng(0).integers(0, 256, (*size[:1], size[1] + 5), dtype=np.uint8)
-    out = np.empty((27, 48), np.uint8)
-    shrink(plane, size[1], out)
-    fine = np.repeat(np.repeat(plane[:, : size[1]].astype(np.float64), 27, axis=0), 48, axis=1)
-    means = fine.reshape(27, size[0], 48, size[1]).mean(axis=(1, 3))
-    assert np.abs(out - means).max() <= 0.51
+    import av
+
+    yuv = np.random.default_rng(0).integers(0, 256, (3, *size), dtype=np.uint8)
+    frame = av.VideoFrame.from_ndarray(yuv, format="yuv444p")
+    frame.color_range = 2  # full
+    luma, vector = small_planes(frame, 160)
+    assert np.array_equal(luma, yuv[0])
+    for plane, cells in zip(yuv, np.split(vector, [27 * 48, 27 * 48 + 9 * 16]), strict=True):
+        rows, columns = (27, 48) if len(cells) > 9 * 16 else (9, 16)
+        fine = np.repeat(np.repeat(plane.astype(np.float64), rows, axis=0), columns, axis=1)
+        means = fine.reshape(rows, size[0], columns, size[1]).mean(axis=(1, 3))
+        assert np.abs(cells - means.ravel()).max() <= 0.51

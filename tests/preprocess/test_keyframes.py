@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,25 @@ from hypothesis import strategies as st
 from preprocess_media import encoded
 
 from mmlake.errors import ModelMissing, SettingsError
+from mmlake.preprocess import keyframes
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.settings import PreprocessSettings
 
 STILL = np.zeros(10, np.uint8)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A frame whose JPEG is known."""
+
+    data: bytes = b""
+    num_bytes: int = 0
+
+    def shrunk(self) -> Shown:
+        return self
+
+    def jpeg(self) -> bytes:
+        return self.data
 
 
 def chosen(
@@ -25,7 +42,7 @@ def chosen(
         if cuts and at / rate >= cuts[0]:
             cuts.pop(0)
             picture = rng.integers(0, 256, 10, dtype=np.uint8)
-        candidates.offer(at / rate, picture, lambda: b"")
+        candidates.offer(at / rate, picture, Shown())
         most = max(most, len(candidates._kept))
     starts = [0.0, *cuts_s]
     return candidates.choose([*zip(starts, starts, [*cuts_s, length_s], strict=True)]), most
@@ -73,7 +90,7 @@ def test_no_frame_is_farther_from_the_keyframe_before_it_than_one_and_a_half_dis
     for at in range(250):
         level = 128 + 100 * np.sin(step * at / 100)
         frames.append((at / 25, np.full(10, round(level), np.uint8)))
-        candidates.offer(*frames[-1], lambda: b"")
+        candidates.offer(*frames[-1], Shown())
     kept = [frame.time_s for frame in candidates.choose([(0.0, 0.0, 10.0)])]
     levels = {time_s: int(vector[0]) for time_s, vector in frames}
     bound = 1.5 * PreprocessSettings().keyframe_displacement + step * 3  # and what moves within a tenth of a second
@@ -95,7 +112,7 @@ def test_dinov2_keeps_what_is_far_from_the_last_kept_and_nothing_between_equal_p
     red, green = (encoded(np.full((48, 64, 3), colour, np.uint8)) for colour in ((220, 20, 20), (20, 220, 20)))
     for at in range(16):
         # the grey levels move from candidate to candidate; the pictures change once
-        candidates.offer(at / 2, np.full(10, 8 * at, np.uint8), lambda at=at: red if at < 10 else green)
+        candidates.offer(at / 2, np.full(10, 8 * at, np.uint8), Shown(red if at < 10 else green))
     kept = candidates.choose([(0.0, 0.0, 8.0)])
     assert [(frame.time_s, frame.jpeg == red) for frame in kept] == [(0.0, True), (4.0, True), (5.0, False)]
 
@@ -106,3 +123,27 @@ def test_dinov2_keeps_what_is_far_from_the_last_kept_and_nothing_between_equal_p
 def test_a_feature_without_weights_or_of_no_row_is_refused(change, error):
     with pytest.raises(error, match="keyframe"):
         Candidates(PreprocessSettings(**change))
+
+
+def test_frames_beyond_the_bound_are_held_shrunk_and_beyond_as_many_as_jpeg(monkeypatch):
+    """What was never shrunk nor encoded cost nothing, and what is chosen is encoded once."""
+    monkeypatch.setattr(keyframes, "_MAX_HELD_BYTES", 40)
+    counts = {"shrunk": 0, "jpeg": 0}
+
+    @dataclass(frozen=True)
+    class Large:
+        num_bytes: int = 10
+
+        def shrunk(self):
+            counts["shrunk"] += 1
+            return Large(5)
+
+        def jpeg(self):
+            counts["jpeg"] += 1
+            return b""
+
+    candidates = Candidates(PreprocessSettings())
+    for at in range(20):
+        candidates.offer(at / 2, np.full(10, 10 * at, np.uint8), Large())
+    assert counts == {"shrunk": 16, "jpeg": 8}
+    assert len(candidates.choose([(0.0, 0.0, 10.0)])) <= counts["jpeg"]

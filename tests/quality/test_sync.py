@@ -12,6 +12,7 @@ from mmlake.modalities import MODALITIES
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.video import video_track
 from mmlake.quality import judge, measure
+from mmlake.quality.sync import FRAME_COLUMNS
 from mmlake.quality.sync_events import offset_between
 from mmlake.store import BlobStore
 from tests.quality.quality_media import table_of, track
@@ -36,7 +37,8 @@ def row_of(store: BlobStore, film: Path, **columns: object) -> dict[str, object]
     found = video_track(film, settings=PreprocessSettings())
     assert found.flac is not None
     audio = store.put(found.flac, extension="flac")
-    seen = {name: found.columns[name] for name in ("width_px", "height_px", "duration_s", "shots", "signals")}
+    names = ("width_px", "height_px", "duration_s", "shots", "signals", *FRAME_COLUMNS)
+    seen = {name: found.columns[name] for name in names}
     return track(store.put(film.read_bytes()), "video", **{"audio_digest": audio} | seen | columns)
 
 
@@ -80,10 +82,9 @@ def test_what_makes_no_sound_is_undecided_and_never_a_number(tmp_path, kind: str
 
 def test_a_rhythm_fits_at_several_offsets_and_is_undecided() -> None:
     times_s, events_s = np.arange(600) / 25, np.arange(1.0, 23.0, 0.5)
-    cells = np.zeros((600, 100), np.float32)
-    cells[:] = 100.0 * (np.searchsorted(events_s, times_s, side="right")[:, None] % 2)
+    brighter = np.diff(100.0 * (np.searchsorted(events_s, times_s, side="right") % 2), prepend=0.0)
     sound = clicks(events_s + 0.1, 24.0, np.random.default_rng(0))
-    assert offset_between(cells, times_s, sound, RATE_HZ).offset_s is None
+    assert offset_between(np.abs(brighter), brighter, times_s, sound, RATE_HZ).offset_s is None
 
 
 def test_a_film_without_sound_has_no_measures_and_breaks_no_rule(tmp_path) -> None:
@@ -104,8 +105,6 @@ def test_an_offset_flags_and_a_large_one_isolates(tmp_path, offset_s: float, rul
 
 def test_a_clip_has_the_offset_of_its_own_stretch(tmp_path) -> None:
     """Of a film that is in time in its first half and 0.2 s late in its second, each half has its own."""
-    from dataclasses import replace
-
     from mmlake.quality.measurement import Subject
     from mmlake.spans import Sound
 
@@ -113,8 +112,12 @@ def test_a_clip_has_the_offset_of_its_own_stretch(tmp_path) -> None:
     events_s = event_times(48.0, rng)
     sound = clicks(events_s + np.where(events_s > 24, 0.2, 0.0), 48.0, rng)
     film = event_film(tmp_path / "a.mkv", events_s, sound, kind=JUMP, times_s=np.arange(48 * 25) / 25, rng=rng)
-    flac = video_track(film, settings=PreprocessSettings()).flac
-    whole = Subject({}, path=film, sound=Sound(flac))
-    halves = [replace(whole, sound=Sound(flac, span_s=span), span_s=span) for span in ((0.0, 24.0), (24.0, 48.0))]
-    offsets = [SYNC[0].take(half)["av_offset_s"] for half in halves]
+    found = video_track(film, settings=PreprocessSettings())
+    times_s, *traces = (np.array(found.columns[name]) for name in FRAME_COLUMNS)
+    offsets = []
+    for start_s, end_s in ((0.0, 24.0), (24.0, 48.0)):
+        inside = (times_s >= start_s) & (times_s < end_s)
+        values = (times_s[inside] - start_s, *(trace[inside] for trace in traces))
+        clip = dict(zip(FRAME_COLUMNS, (one.tolist() for one in values), strict=True))
+        offsets.append(SYNC[0].take(Subject(clip, sound=Sound(found.flac, (start_s, end_s))))["av_offset_s"])
     assert offsets == [pytest.approx(0.0, abs=0.01), pytest.approx(0.2, abs=0.01)]

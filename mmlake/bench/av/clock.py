@@ -93,8 +93,8 @@ def _frame_times(rng: np.random.Generator) -> np.ndarray:
 
 
 def _measured(film: Path) -> float | None:
-    flac = video_track(film, settings=PreprocessSettings()).flac
-    return sync_measures(Subject({}, path=film, sound=None if flac is None else Sound(flac)))[OFFSET]
+    found = video_track(film, settings=PreprocessSettings())
+    return sync_measures(Subject(found.columns, sound=None if found.flac is None else Sound(found.flac)))[OFFSET]
 
 
 PART = Part(

@@ -1,0 +1,155 @@
+"""The loops over bands of lines in which the texture of a picture is measured, compiled by numba once per machine.
+
+Enters: a luma plane at full size. Leaves: sums of steps between neighbours; what they mean stands in `texture_faults`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mmlake.compiling import linked, made
+
+# L lines of all bands, W columns, B halves of bands, of 8 lines
+
+
+class TextureKernels(NamedTuple):
+    """Compiled functions; their parameters stand at the Python functions of this file."""
+
+    scan: Callable[..., None]
+    steps_at: Callable[..., float]
+    steps_at_cells: Callable[..., float]
+
+
+@functools.lru_cache(maxsize=1)
+def texture_kernels() -> TextureKernels:
+    """The kernels; compiling them takes some seconds, once."""
+    import numba
+
+    u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
+    frozen = numba.types.Array(u1, 2, "C", readonly=True)
+    entry = functools.partial(made, numba)
+    return TextureKernels(
+        scan=entry(
+            none(frozen, i8, i8[::1], i8[:, ::1], f4[:, ::1], f4[:, ::1], f8[::1], f4[:, ::1], f4[:, ::1], f4[:, ::1]),
+            linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
+        ),
+        steps_at=entry(f8(f4[:, ::1], i8, f4, f4), _steps_at),
+        steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
+    )
+
+
+def _scan(
+    luma: Any,
+    width: Any,
+    starts: Any,
+    columns: Any,
+    shares: Any,
+    edges: Any,
+    down: Any,
+    noise: Any,
+    near: Any,
+    far: Any,
+) -> None:
+    """Fill, of bands of 16 lines that begin at `starts`:
+
+    edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to the next line. noise (B, tiles),
+    near and far (bands, tiles): mean of the second difference along a line, of the step to the next line and of that to
+    the one behind it, rounded. columns, shares: of tiles (`plane_kernels.cells`).
+    """
+    line = np.empty(width, np.int32)
+    second, to_next, to_other = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
+    for band in range(len(starts)):
+        begin = starts[band]
+        to_next[:] = 0
+        to_other[:] = 0
+        for half in range(2):
+            line[:] = 0
+            second[:] = 0
+            for at in range(begin + 8 * half, begin + 8 * half + 8):
+                here, below = luma[at], luma[at + 1]
+                for x in range(width - 1):
+                    line[x] += abs(np.int32(here[x + 1]) - np.int32(here[x]))
+                for x in range(1, width - 1):
+                    second[x] += abs(np.int32(here[x - 1]) - 2 * np.int32(here[x]) + np.int32(here[x + 1]))
+                second[0] += 2 * abs(np.int32(here[1]) - np.int32(here[0]))  # mirrored at the sides
+                second[width - 1] += 2 * abs(np.int32(here[width - 2]) - np.int32(here[width - 1]))
+                total = np.int32(0)
+                for x in range(width):
+                    step = abs(np.int32(below[x]) - np.int32(here[x]))
+                    to_next[x] += step
+                    total += step
+                down[16 * band + at - begin] = total / width
+                if at < begin + 15:
+                    behind = luma[at + 2]
+                    for x in range(width):
+                        to_other[x] += abs(np.int32(behind[x]) - np.int32(here[x]))
+            row = edges[2 * band + half]
+            for x in range(width - 1):
+                row[x] = np.float32(line[x]) * np.float32(0.125)
+            _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
+        _mean_of_tiles(to_next, columns, shares, 16, near[band])
+        _mean_of_tiles(to_other, columns, shares, 15, far[band])
+        for tile in range(near.shape[1]):
+            near[band, tile] = np.rint(near[band, tile])
+            far[band, tile] = np.rint(far[band, tile])
+
+
+def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: Any) -> None:
+    """The means of the cells of a line that holds sums of so many lines."""
+    for tile in range(len(out)):
+        left, right = columns[tile, 0], columns[tile, 1]
+        total = shares[tile, 0] * np.float32(line[left]) + shares[tile, 1] * np.float32(line[right])
+        inner = np.int32(0)
+        for x in range(left + 1, right):
+            inner += line[x]
+        out[tile] = (total + np.float32(inner)) * np.float32(len(out) / (num_lines * len(line)))
+
+
+def _steps_at(edges: Any, at: Any, least: Any, ratio: Any) -> float:
+    """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, and so many times as
+    large as the calmer of their sides."""
+    num_blocks, found = edges.shape[1] // 8, 0
+    for half in range(len(edges)):
+        row = edges[half]
+        calm_before = np.float32(0)
+        for block in range(num_blocks):
+            inside = np.float32(0)
+            for offset in range(2, 7):  # of a phase amid the transform what is to its left lies in the one before
+                inside += row[8 * block + (at + offset) % 8]
+            inside /= np.float32(5)
+            if block:
+                step, calmer = row[8 * (block - 1) + at], min(calm_before, inside)
+                found += step > least and step > ratio * (calmer + np.float32(0.1))
+            calm_before = inside
+    return float(found / (len(edges) * (num_blocks - 1)))
+
+
+def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
+    """The largest share of all steps across a picture that stand at the edges of equal cells, counted from its left
+    side, beyond what chance has there; 0 where no cells fit.
+
+    sides: widths of cells in pixels. fewest: edges that a grid has. least: grey levels of its edges, on the mean.
+    """
+    num, best, total = len(profile), 0.0, 0.0
+    for at in range(num):
+        total += profile[at]
+    for side in sides:
+        edges, sum_edges = 0, 0.0
+        for cell in range(1, int(num / side) + 1):
+            at = int(np.rint(cell * side)) - 1
+            if at < num:  # an edge that scaling has spread over two
+                edges += 1
+                sum_edges += profile[at] + (profile[at - 1] if at > 0 else 0.0)
+        if edges < fewest or sum_edges < least * edges:
+            continue
+        num_high = 0
+        for cell in range(1, int(num / side) + 1):
+            at = int(np.rint(cell * side)) - 1
+            if at < num:
+                num_high += profile[at] + (profile[at - 1] if at > 0 else 0.0) > 0.25 * sum_edges / edges
+        best = max(best, sum_edges / total * num_high / edges - 2 / side)
+    return best
