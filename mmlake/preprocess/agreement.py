@@ -6,11 +6,15 @@ Nothing here decodes sound; a forced alignment that completes is no evidence (it
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from mmlake.compiling import made
 
 # E expected phones, R recognized phones, N sequences of the null distribution
 _MISSING, _EXTRA = 0.7, 0.5  # cost of an expected phone that is not there, of a recognized one that nobody expects
@@ -129,15 +133,41 @@ def compare(expected: Sequence[int], recognized: Sequence[int], rng: np.random.G
 
 def _distances(sequences_NE: np.ndarray, recognized_R: np.ndarray) -> tuple[np.ndarray, float]:
     """(edit distances of all beginnings of the first sequence, shape (E + 1, R + 1); mean distance of the others)."""
-    extra_R = np.arange(len(recognized_R) + 1) * _EXTRA
-    row_NR = np.tile(extra_R, (len(sequences_NE), 1))
-    table = [row_NR[0]]
-    for phones_N in sequences_NE.T:
-        next_NR = row_NR + _MISSING
-        next_NR[:, 1:] = np.minimum(next_NR[:, 1:], row_NR[:, :-1] + _COSTS[phones_N][:, recognized_R])
-        row_NR = np.minimum.accumulate(next_NR - extra_R, axis=1) + extra_R
-        table.append(row_NR[0])
-    return np.stack(table), float(row_NR[1:, -1].mean())
+    num_sequences, num_expected = sequences_NE.shape
+    table = np.empty((num_expected + 1, len(recognized_R) + 1))
+    _editing()(sequences_NE[:1], recognized_R, _COSTS, table, np.empty(1))
+    rows = np.empty((2, len(recognized_R) + 1))
+    _editing()(sequences_NE[1:], recognized_R, _COSTS, rows, others := np.empty(num_sequences - 1))
+    return table, float(others.mean())
+
+
+@functools.lru_cache(maxsize=1)
+def _editing() -> Callable[..., None]:
+    """`_edit`, compiled once per machine."""
+    import numba
+
+    integers = numba.types.Array(numba.int64, 2, "C"), numba.int64[::1]
+    numbers = numba.float64[:, ::1]
+    compiled: Callable[..., None] = made(numba, numba.void(*integers, numbers, numbers, numba.float64[::1]), _edit)
+    return compiled
+
+
+def _edit(sequences: Any, recognized: Any, costs: Any, table: Any, distances: Any) -> None:
+    """Fill distances with the edit distance of each sequence to the recognized one, and the table with those of all
+    beginnings of the last; its lines are used in turn where they are fewer."""
+    num_lines, num_columns = table.shape
+    for n in range(len(sequences)):
+        for column in range(num_columns):
+            table[0, column] = column * _EXTRA
+        line = 0
+        for phone in sequences[n]:
+            before, line = line, (line + 1) % num_lines
+            table[line, 0] = table[before, 0] + _MISSING
+            for column in range(1, num_columns):
+                cheapest = min(table[before, column] + _MISSING, table[line, column - 1] + _EXTRA)
+                cheapest = min(cheapest, table[before, column - 1] + costs[phone, recognized[column - 1]])
+                table[line, column] = cheapest
+        distances[n] = table[line, num_columns - 1]
 
 
 def _matched(expected_E: np.ndarray, recognized_R: np.ndarray, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

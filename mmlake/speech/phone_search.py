@@ -18,7 +18,7 @@ from mmlake.speech.phone_model import ALONE, FIRST, INSIDE, LAST, NUM_STATES, Ph
 
 # T frames, P phones, N nodes of the graph of words, S states that they have
 _IMPOSSIBLE = np.float32(-1e30)
-_BEAM = np.float32(300.0)  # nodes whose logarithm is so far below the best one's are left; right words are within 100
+_BEAM = np.float32(230.0)  # nodes whose logarithm is so far below the best one's are left: 10^-100, which is wide
 # logarithm of a pause, and of a noise, next to a word
 _PAUSE, _NOISE = 6.5 * np.log(0.005), 6.5 * np.log(1e-8)
 
