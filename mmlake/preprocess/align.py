@@ -110,8 +110,8 @@ class Aligner:
                 )
             below_db = self._settings.denoise_below_db
             samples = [_samples(sound, stretch, speech, below_db) for stretch in stretches]
-        heard = [self._listen(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
-        recognized = [sounds for sounds, _ in heard]
+        recognitions = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
+        recognized = [sounds for sounds, _ in recognitions]
         if (reason := _no_speech(recognized)) is not None:
             return Alignment(confidence=0.0, code=MISMATCH, reason=reason)
         found = [
@@ -124,7 +124,7 @@ class Aligner:
                 return Alignment(words=_spread(stretches), code=IMPOSSIBLE, reason=doubt)
             return Alignment(confidence=confidence, code=MISMATCH, reason=self._mismatch(confidence, found))
         words: list[Word] = []
-        for part, stretch, (sounds, forced), match in zip(samples, stretches, heard, found, strict=True):
+        for part, stretch, (sounds, forced), match in zip(samples, stretches, recognitions, found, strict=True):
             scores = _scores(stretch.spoken, match, confidence)
             times = _sounding(forced or _traced(stretch, sounds, match), part, stretch)
             words += [
@@ -160,7 +160,7 @@ class Aligner:
             for group in groups
         ]
 
-    def _listen(self, samples: np.ndarray, stretch: _Stretch) -> tuple[_Recognized, Times | None]:
+    def _recognize(self, samples: np.ndarray, stretch: _Stretch) -> tuple[_Recognized, Times | None]:
         """(the phones of one stretch, the times of its words as `_forced` has them)."""
         noise = np.random.default_rng(self._settings.seed).standard_normal(len(samples), np.float32)
         cepstra = features(samples + np.float32(self._settings.noise_floor) * noise)
