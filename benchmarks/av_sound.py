@@ -168,17 +168,24 @@ def speeds(recording: Path, seconds: float, limit: int) -> None:
     print(f"voice detection: {length_s / timed(lambda: silero(io.BytesIO(flac))):.0f} x real time ({length_s:.0f} s)")
     if voices.engine() != "espeak-ng":
         sys.exit("alignment: espeakng-loader is not installed")
-    aligner, total_s, used_s = Aligner(AlignSettings()), 0.0, 0.0
-    for number in range(limit + 1):
-        said = voices.utterance(spoken(31_000 + number, 5), number)
-        sound = np.concatenate(*[list(parts) for parts in voices.speak_parts([said], seed=number)])
-        soundfile.write(sink := io.BytesIO(), sound, voices.RATE_HZ, format="FLAC", subtype="PCM_16")
-        begin = cpu_s()
-        aligner.align(sink.getvalue(), [Cue(said.text)])
-        took_s = cpu_s() - begin
-        if number:  # the first one loads the model
-            total_s, used_s = total_s + len(sound) / voices.RATE_HZ, used_s + took_s
-    print(f"alignment: {total_s / used_s:.0f} x real time ({total_s:.0f} s in {limit} recordings)")
+    aligner, rng = Aligner(AlignSettings()), np.random.default_rng(11)
+    for name, ratio_db in (("in quiet", None), ("at 10 dB, denoised", 10.0)):
+        total_s, used_s, num_words = 0.0, 0.0, 0
+        for number in range(limit + 1):
+            said = voices.utterance(spoken(31_000 + number, 5), number)
+            sound = np.concatenate(*[list(parts) for parts in voices.speak_parts([said], seed=number)])
+            sound = np.pad(sound, voices.RATE_HZ)
+            if ratio_db is not None:
+                sound += rng.normal(0, np.sqrt(np.mean(sound**2) / 10 ** (ratio_db / 10)), len(sound))
+            soundfile.write(sink := io.BytesIO(), sound, voices.RATE_HZ, format="FLAC", subtype="PCM_16")
+            speech = silero(sink)
+            begin = cpu_s()
+            found = aligner.align(sink.getvalue(), [Cue(said.text)], speech)
+            took_s = cpu_s() - begin
+            if number:  # the first one loads the model
+                total_s, used_s = total_s + len(sound) / voices.RATE_HZ, used_s + took_s
+                num_words += len(found.words)
+        print(f"alignment {name}: {total_s / used_s:.0f} x real time ({total_s:.0f} s, {num_words} words)")
 
 
 def main() -> None:

@@ -39,6 +39,8 @@ MAX_SAMPLE_RATE_HZ = 768_000
 # of a WAV, which is searched for DTS and AC-3 in the guise of samples: with FFmpeg's own 5 MB that takes as long as
 # decoding a minute
 _WAV_PROBE_BYTES = 65_536
+# of samples in one packet of a WAV: with FFmpeg's own 4,096 handing them on takes longer than converting them
+_WAV_PACKET_BYTES = 65_536
 _BLOCK_SAMPLES = 1 << 16
 # as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
 # broken clock is none
@@ -53,7 +55,7 @@ def open_media(path: Path) -> InputContainer:
 
     options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
     if _is_wav(path):
-        options["probesize"] = str(_WAV_PROBE_BYTES)
+        options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     try:
         # without "replace", one tag in Latin-1 loses the whole file
         container = av.open(

@@ -1,4 +1,4 @@
-"""Word times of known words, and whether they are the words of the sound at all (pocketsphinx, US English).
+"""Word times of known words, and whether they are the words of the sound at all (US English).
 
 Enters: mono 16 kHz sound and its transcript. Leaves: a confidence, and words with times and scores, or the reason why
 there are none. A forced alignment completes on many wrong texts, and on tones; so the phones that a phone loop finds in
@@ -19,16 +19,18 @@ from mmlake.preprocess import agreement
 from mmlake.preprocess.pronunciation import Spoken, pronounce, tokens
 from mmlake.preprocess.settings import SOUND_RATE_HZ, AlignSettings
 from mmlake.preprocess.subtitles import Cue
+from mmlake.speech.cepstra import FRAMES_PER_S, features
 from mmlake.speech.denoise import signal_to_noise_db
+from mmlake.speech.phone_model import Scores, dictionary, phone_model
+from mmlake.speech.phone_search import WordGraph, spoken_phones, word_spans
 from mmlake.speech.wiener import wiener_filtered
 
 if TYPE_CHECKING:
     import soundfile
-    from pocketsphinx import Decoder
 
-METHOD, REVISION = "phone-agreement", "2"  # of the rows; the revision counts up where the same input gives other rows
+METHOD, REVISION = "phone-agreement", "3"  # of the rows; the revision counts up where the same input gives other rows
 MISMATCH, IMPOSSIBLE = 3201, 3202
-_FRAMES_PER_S = 100  # of the recognizer
+_MIN_PHONE_FRAMES = 4  # on average; 25 phones in a second are more than anybody says
 # Behind a pause the aligner begins a word in silence: what is so far below the word's loudest hundredth of a second is
 # none of its sounds, of which the softest are 25 dB below
 _HOP_SAMPLES, _BELOW_PEAK_DB = SOUND_RATE_HZ // 100, 35.0
@@ -43,10 +45,10 @@ _MIN_RECOGNIZED = 2  # phones; a tone or a click may pass for one
 _GUESSED = 0.5  # factor on the score of a word whose phones were guessed from its letters
 # score of a word = logistic(bias - weight * cost), cost of its own phones and of those around; fitted by
 # benchmarks/alignment.py --fit
-_SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.83, 13.33, 0.3, 6
-_WIDE = {"beam": 1e-100, "wbeam": 1e-80, "pbeam": 1e-100}  # fewer right texts fail, and completing proves nothing
+_SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.53, 13.59, 0.3, 6
 
 Spans = Sequence[tuple[float, float]]
+Times = list[tuple[float, float]]
 Word = dict[str, object]  # word, start_s, end_s, score
 
 
@@ -84,16 +86,10 @@ class _Recognized:
 
 
 class Aligner:
-    """Aligns transcripts one after the other with one loaded model; each result is independent of what came before."""
+    """Aligns transcripts one after the other; each result is independent of what came before."""
 
     def __init__(self, settings: AlignSettings) -> None:
         self._settings = settings
-        self._aligner: Decoder | None = None
-        self._phone_loop: Decoder | None = None
-
-    def __reduce__(self) -> tuple[type[Aligner], tuple[AlignSettings]]:
-        """For another process: the settings, from which the models are loaded there."""
-        return Aligner, (self._settings,)
 
     def align(self, flac: bytes, cues: Sequence[Cue], speech: Spans = ()) -> Alignment:
         """The words of the cues with their times, in order of time, or the reason why there are none.
@@ -114,7 +110,8 @@ class Aligner:
                 )
             below_db = self._settings.denoise_below_db
             samples = [_samples(sound, stretch, speech, below_db) for stretch in stretches]
-        recognized = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
+        recognitions = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
+        recognized = [sounds for sounds, _ in recognitions]
         if (reason := _no_speech(recognized)) is not None:
             return Alignment(confidence=0.0, code=MISMATCH, reason=reason)
         found = [
@@ -127,10 +124,9 @@ class Aligner:
                 return Alignment(words=_spread(stretches), code=IMPOSSIBLE, reason=doubt)
             return Alignment(confidence=confidence, code=MISMATCH, reason=self._mismatch(confidence, found))
         words: list[Word] = []
-        for part, stretch, sounds, match in zip(samples, stretches, recognized, found, strict=True):
+        for part, stretch, (sounds, forced), match in zip(samples, stretches, recognitions, found, strict=True):
             scores = _scores(stretch.spoken, match, confidence)
-            times = self._forced(part, stretch) or _traced(stretch, sounds, match)
-            times = _sounding(times, part, stretch)
+            times = _sounding(forced or _traced(stretch, sounds, match), part, stretch)
             words += [
                 {"word": word.word, "start_s": start_s, "end_s": end_s, "score": score}
                 for word, (start_s, end_s), score in zip(stretch.spoken, times, scores, strict=True)
@@ -154,94 +150,24 @@ class Aligner:
                 last.append(timed)
             else:
                 groups.append([timed])
-        lookup = self._model().lookup_word
         return [
             _Stretch(
                 group,
                 max(0.0, _start_s(group) - _CUE_MARGIN_S),
                 min(duration_s, _end_s(group) + _CUE_MARGIN_S) if group[0].end_s is not None else duration_s,
-                [word for cue in group for word in pronounce(cue.text, lookup)],
+                [word for cue in group for word in pronounce(cue.text, dictionary().get)],
             )
             for group in groups
         ]
 
-    def _recognize(self, samples: np.ndarray, stretch: _Stretch) -> _Recognized:
-        """The phones of one stretch; those of the margins, which are the neighbours' words, are left out."""
-        from pocketsphinx import Config, get_model_path
-
-        if self._phone_loop is None:
-            from pocketsphinx import Decoder
-
-            self._phone_loop = Decoder(
-                Config(
-                    **_COMMON,
-                    allphone=get_model_path("en-us/en-us-phone.lm.bin"),
-                    dict=None,
-                    lw=2.0,
-                    pip=0.3,
-                    beam=1e-20,
-                    pbeam=1e-20,
-                )
-            )
-        segments = self._run(self._phone_loop, samples) or []
-        margin_s = 0.0 if stretch.cues[0].start_s is None else _CUE_MARGIN_S / 2
-        low_s, high_s = stretch.start_s + margin_s, stretch.end_s - margin_s
-        phones, times_s, noise_s = [], [], 0.0
-        for name, begin_s, end_s in segments:
-            if name.startswith("+"):
-                noise_s += end_s - begin_s
-            elif name in agreement.NUMBER and low_s <= stretch.start_s + (begin_s + end_s) / 2 <= high_s:
-                phones.append(agreement.NUMBER[name])
-                times_s.append((stretch.start_s + begin_s, stretch.start_s + end_s))
-        return _Recognized(phones, times_s, noise_s)
-
-    def _forced(self, samples: np.ndarray, stretch: _Stretch) -> list[tuple[float, float]] | None:
-        """(start, end) of each word by forced alignment, or None where it does not complete."""
-        decoder = self._model()
-        names = []
-        for word in stretch.spoken:
-            name = word.word.lower().replace("’", "'")
-            if not word.is_known or decoder.lookup_word(name) is None:
-                phones = word.phones or (_SPEECH_NOISE,)
-                name = "=" + "_".join(phones)  # the same for the same phones, whatever was aligned before
-                if decoder.lookup_word(name) is None:
-                    decoder.add_word(name, " ".join(phones), True)
-            names.append(name)
-        try:
-            decoder.set_align_text(" ".join(names))
-            segments = self._run(decoder, samples)
-        except RuntimeError:
-            segments = None
-            self._aligner = None  # its state is unknown after a failure
-        spoken = [segment for segment in segments or [] if not segment[0].startswith(("<", "[", "++"))]
-        if [name.partition("(")[0] for name, _, _ in spoken] != names:
-            return None
-        times = [(stretch.start_s + begin_s, stretch.start_s + end_s) for _, begin_s, end_s in spoken]
-        return _bridged(
-            [time if word.phones else None for word, time in zip(stretch.spoken, times, strict=True)], stretch
-        )
-
-    def _run(self, decoder: Decoder, samples: np.ndarray) -> list[tuple[str, float, float]] | None:
-        """(name, start, end) of what the decoder finds, from the start of the samples; None where it finds nothing."""
-        noise = np.random.default_rng(self._settings.seed).normal(0.0, self._settings.noise_floor, len(samples))
-        audible = np.clip(np.rint(samples + noise), -32768, 32767).astype("<i2")
-        decoder.reinit_feat()  # forget the running means of the item before
-        decoder.start_utt()
-        decoder.process_raw(audible.tobytes(), full_utt=True)
-        decoder.end_utt()
-        if decoder.hyp() is None:
-            return None
-        return [
-            (segment.word, segment.start_frame / _FRAMES_PER_S, (segment.end_frame + 1) / _FRAMES_PER_S)
-            for segment in decoder.seg()
-        ]
-
-    def _model(self) -> Decoder:
-        if self._aligner is None:
-            from pocketsphinx import Config, Decoder
-
-            self._aligner = Decoder(Config(**_COMMON, **_WIDE, bestpath=False))
-        return self._aligner
+    def _recognize(self, samples: np.ndarray, stretch: _Stretch) -> tuple[_Recognized, Times | None]:
+        """(the phones of one stretch, the times of its words as `_forced` has them)."""
+        noise = np.random.default_rng(self._settings.seed).standard_normal(len(samples), np.float32)
+        cepstra = features(samples + np.float32(self._settings.noise_floor) * noise)
+        graph = _graph(stretch.spoken, cepstra.shape[1])
+        wanted = [phone_model().states_P.ravel(), *([np.array(graph.states).ravel()] if graph else [])]
+        scores = phone_model().scores(cepstra, np.concatenate(wanted))
+        return _recognized(scores, stretch), _forced(graph, scores, stretch) if graph else None
 
     def _not_judged(self, stretches: Sequence[_Stretch]) -> str | None:
         """Why a disagreement says nothing: the text is hardly English, or too short."""
@@ -262,7 +188,47 @@ class Aligner:
         )
 
 
-_COMMON = {"lm": None, "samprate": float(SOUND_RATE_HZ), "cmn": "batch", "loglevel": "FATAL"}
+def _recognized(scores: Scores, stretch: _Stretch) -> _Recognized:
+    """The phones of one stretch; those of the margins, which are the neighbours' words, are left out."""
+    margin_s = 0.0 if stretch.cues[0].start_s is None else _CUE_MARGIN_S / 2
+    low_s, high_s = stretch.start_s + margin_s, stretch.end_s - margin_s
+    model, phones, times_s, noise_s = phone_model(), [], [], 0.0
+    for phone, first, behind in spoken_phones(model, scores):
+        name, begin_s, end_s = model.phones[phone], first / FRAMES_PER_S, behind / FRAMES_PER_S
+        if name.startswith("+"):
+            noise_s += end_s - begin_s
+        elif name in agreement.NUMBER and low_s <= stretch.start_s + (begin_s + end_s) / 2 <= high_s:
+            phones.append(agreement.NUMBER[name])
+            times_s.append((stretch.start_s + begin_s, stretch.start_s + end_s))
+    return _Recognized(phones, times_s, noise_s)
+
+
+def _graph(spoken: Sequence[Spoken], num_frames: int) -> WordGraph | None:
+    """All ways to say the words; None where they have more phones than anybody says in so many frames."""
+    if sum(max(1, len(word.phones)) for word in spoken) * _MIN_PHONE_FRAMES > num_frames:
+        return None
+    number = {name: at for at, name in enumerate(phone_model().phones)}
+    ways = [_ways(word) if word.is_known else [word.phones or (_SPEECH_NOISE,)] for word in spoken]
+    return WordGraph.of(phone_model(), [[tuple(number[name] for name in way) for way in ones] for ones in ways])
+
+
+def _ways(word: Spoken) -> list[tuple[str, ...]]:
+    """The ways that the dictionary knows to say a word; of a number, the one that was found."""
+    name, found = word.word.lower().replace("’", "'"), [word.phones]
+    while name in dictionary() and (other := dictionary().get(f"{name}({len(found) + 1})")) is not None:
+        found.append(tuple(other.split()))
+    return found
+
+
+def _forced(graph: WordGraph, scores: Scores, stretch: _Stretch) -> Times | None:
+    """(start, end) of each word; None where the sound is too short for them."""
+    spans = word_spans(graph, scores)
+    if spans is None:
+        return None
+    times = [
+        (stretch.start_s + first / FRAMES_PER_S, stretch.start_s + behind / FRAMES_PER_S) for _, first, behind in spans
+    ]
+    return _bridged([time if word.phones else None for word, time in zip(stretch.spoken, times, strict=True)], stretch)
 
 
 def _phones(word: Spoken) -> tuple[str, ...]:
@@ -324,7 +290,7 @@ def _scores(spoken: Sequence[Spoken], match: agreement.Agreement, confidence: fl
     return scores
 
 
-def _traced(stretch: _Stretch, sounds: _Recognized, match: agreement.Agreement) -> list[tuple[float, float]]:
+def _traced(stretch: _Stretch, sounds: _Recognized, match: agreement.Agreement) -> Times:
     """(start, end) of each word by the recognized phones that it was matched with."""
     bounds: list[tuple[float, float] | None] = []
     at = 0
@@ -335,9 +301,7 @@ def _traced(stretch: _Stretch, sounds: _Recognized, match: agreement.Agreement) 
     return _bridged(bounds, stretch)
 
 
-def _sounding(
-    times: Sequence[tuple[float, float]], samples: np.ndarray, stretch: _Stretch
-) -> list[tuple[float, float]]:
+def _sounding(times: Sequence[tuple[float, float]], samples: np.ndarray, stretch: _Stretch) -> Times:
     """The times, less the silence that words begin with, at most half of a word; those of words without phones stay."""
     hops = samples[: len(samples) // _HOP_SAMPLES * _HOP_SAMPLES].astype(np.float32).reshape(-1, _HOP_SAMPLES)
     power = hops.var(axis=1)
@@ -351,7 +315,7 @@ def _sounding(
     return found
 
 
-def _bridged(bounds: Sequence[tuple[float, float] | None], stretch: _Stretch) -> list[tuple[float, float]]:
+def _bridged(bounds: Sequence[tuple[float, float] | None], stretch: _Stretch) -> Times:
     """The bounds, with those that are missing side by side between their neighbours."""
     times: list[tuple[float, float]] = []
     for index, bound in enumerate(bounds):

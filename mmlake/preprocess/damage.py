@@ -107,8 +107,13 @@ class FlacCheck:
         if start_s > self._end_s + _SLACK_S and not is_known:
             damages.add("sound is missing between two FLAC frames", at_s=self._end_s)
         self._end_s = start_s + frame.samples / frame.sample_rate
-        values = frame.to_ndarray()
-        self.add(values.T if frame.format.is_planar else values.reshape(frame.samples, -1))
+        num_channels = frame.layout.nb_channels
+        if frame.format.is_planar:
+            self.add(frame.to_ndarray().T)
+        else:  # without a copy
+            kind = np.dtype(f"i{frame.format.bytes}")
+            values = np.frombuffer(frame.planes[0], kind, frame.samples * num_channels)  # type: ignore[call-overload]
+            self.add(values.reshape(-1, num_channels))
 
     def add(self, values: np.ndarray) -> None:
         """Take integers that fill their type, shape (num_samples, num_channels)."""

@@ -20,7 +20,6 @@ from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
     from av import AudioFrame
-    from av.audio.plane import AudioPlane
     from av.audio.stream import AudioStream
 
 _TOLERANCE_S = 0.02  # time stamps of a millisecond clock jitter; a lost MP3 frame is 0.026 s
@@ -202,34 +201,27 @@ def mono(frames: Sequence[AudioFrame]) -> np.ndarray:
     """The mean of the channels of frames of one kind, one behind the other, float32 in [-1, 1]."""
     name, num_channels = _kind(frames[0])
     dtype, scale = _TYPES[name.rstrip("p")]
-    if frames[0].format.is_planar:
-        planes = [frame.planes for frame in frames]
-        channels = (_joined([one[at] for one in planes], frames, dtype, 1) for at in range(num_channels))
-    else:
-        values = _joined([frame.planes[0] for frame in frames], frames, dtype, num_channels)
-        channels = (values[at::num_channels] for at in range(num_channels))
-    total = next(channels).astype(np.float32)
-    for channel in channels:
-        total += channel  # one by one: numpy's mean over an axis costs as much as the decoder
+    per_plane = 1 if frames[0].format.is_planar else num_channels
+    total, start = np.empty(sum(frame.samples for frame in frames), np.float32), 0
+    for frame in frames:
+        own = total[start : start + frame.samples]
+        start += frame.samples
+        # buffers are longer than their samples
+        num_values = frame.samples * per_plane
+        planes = [np.frombuffer(plane, dtype, num_values) for plane in frame.planes]  # type: ignore[call-overload]
+        own[:] = planes[0][::per_plane]
+        for channel in range(1, num_channels):  # one by one: numpy's mean over an axis costs as much as the decoder
+            own += planes[channel] if per_plane == 1 else planes[0][channel::per_plane]
     if dtype is np.uint8:
         total -= 128.0 * num_channels
     total *= 1.0 / (scale * num_channels)
-    if np.isfinite(total).all():
+    if np.isfinite(total.sum()):
         return total
     return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)  # float files can hold anything
 
 
 def _kind(frame: AudioFrame) -> tuple[str, int]:
     return frame.format.name, frame.layout.nb_channels
-
-
-def _joined(planes: Sequence[AudioPlane], frames: Sequence[AudioFrame], dtype: type, per_sample: int) -> np.ndarray:
-    """One plane of each frame; their buffers are longer than their samples."""
-    parts = [
-        np.frombuffer(plane, dtype, frame.samples * per_sample)  # type: ignore[call-overload]
-        for plane, frame in zip(planes, frames, strict=True)
-    ]
-    return np.concatenate(parts)
 
 
 def _sixteen_bit(samples: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ def aligned(store: BlobStore, *rows: dict[str, object], **settings: object) -> l
 def test_a_right_transcript_has_words_with_scores(store, spoken):
     (row,) = aligned(store, track(store, spoken, SENTENCES[0]))
     assert (row["status"], row["error_code"], row["error"]) == ("ok", None, None)
-    assert (row["method"], row["revision"]) == ("phone-agreement", "2")
+    assert (row["method"], row["revision"]) == ("phone-agreement", "3")
     assert row["transcript_digest"] == hashlib.sha256(SENTENCES[0].encode()).hexdigest()
     assert row["confidence"] > 0.5
     assert [word["word"] for word in row["words"]] == SENTENCES[0].split()
