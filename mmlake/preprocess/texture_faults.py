@@ -20,6 +20,9 @@ _TRANSFORM_PX = 8
 # ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
 _LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
 _EDGE_RATIO = 3.0  # against the steps within its calmer side
+# share of the step that is left between the two pixels before it and behind it: lines of a table and letters come back
+_LASTING = 0.5
+_LINE_FRACTION = 0.8  # of the places down the picture: more in one column are a line that was filmed or drawn
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
@@ -45,29 +48,59 @@ def texture(luma_HW: np.ndarray) -> dict[str, float]:
     edges = cv2.resize(across.astype(np.float32), (width - 1, len(across) // 8), interpolation=cv2.INTER_AREA)
     profile = edges.mean(axis=0)
     return {
-        "blockiness": _blockiness(edges),
+        "blockiness": min(_blockiness(edges, _levels(bands)), _blockiness_down(luma_HW)),
         "pixelation": _pixelation(profile) if _has_rows(down, starts, height) else 0.0,
         "noise": _noise(bands),
         "combing": _combing(bands, down),
     }
 
 
-def _blockiness(edges_BW: np.ndarray) -> float:
-    """Share of the edges between transforms that are steps between calm sides, beyond the share of those at the middle
-    of transforms."""
+def _levels(bands: list[np.ndarray]) -> np.ndarray:
+    """Mean grey levels of the same halves of bands as the steps across, B x W."""
+    import cv2
+
+    lines = np.concatenate([band[:-1] for band in bands]).astype(np.float32)
+    return cv2.resize(lines, (lines.shape[1], len(lines) // 8), interpolation=cv2.INTER_AREA)
+
+
+def _blockiness_down(luma_HW: np.ndarray) -> float:
+    """The same of bands that go down the picture: a codec has its blocks in both directions, and what was filmed or
+    drawn seldom has lines at the edges of blocks in both."""
+    import cv2
+
+    starts = np.unique(np.linspace(0, luma_HW.shape[1] // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX
+    middle = _BAND_PX // 2
+    bands = [np.ascontiguousarray(luma_HW[:, at + middle : at + middle + _BAND_PX + 1].T) for at in starts]
+    steps = np.concatenate([cv2.absdiff(band[:-1, 1:], band[:-1, :-1]) for band in bands]).astype(np.float32)
+    size = (steps.shape[1], len(steps) // 8)
+    return _blockiness(cv2.resize(steps, size, interpolation=cv2.INTER_AREA), _levels(bands))
+
+
+def _blockiness(edges_BW: np.ndarray, levels_BW: np.ndarray) -> float:
+    """Share of the edges between transforms that are lasting steps between calm sides, beyond the share of those at the
+    middle of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from
+    the top of a picture to its bottom, and walls of tiles, tables and window frames do."""
     blocks = edges_BW[:, : edges_BW.shape[1] // _TRANSFORM_PX * _TRANSFORM_PX]
     phases = blocks.reshape(len(blocks), -1, _TRANSFORM_PX)
-    low, high = (_steps(phases, at=7, edge=edge) - _steps(phases, at=3, edge=edge) for edge in (_LOW_EDGE, _HIGH_EDGE))
+    low, high = (
+        _steps(phases, levels_BW, at=7, edge=edge) - _steps(phases, levels_BW, at=3, edge=edge)
+        for edge in (_LOW_EDGE, _HIGH_EDGE)
+    )
     return max(0.0, min(low, _HIGH_WEIGHT * high))
 
 
-def _steps(phases_BNP: np.ndarray, *, at: int, edge: float) -> float:
-    """Share of the steps at this phase that are larger than the calmer of their sides."""
+def _steps(phases_BNP: np.ndarray, levels_BW: np.ndarray, *, at: int, edge: float) -> float:
+    """Share of the steps at this phase that are larger than the calmer of their sides, and last."""
     step = phases_BNP[:, :-1, at]
     inside = phases_BNP[:, :, [(at + offset) % _TRANSFORM_PX for offset in (2, 3, 4, 5, 6)]].mean(axis=2)
     # of a phase amid the transform what is to its left lies in the one before
     calmer = np.minimum(inside[:, :-1], inside[:, 1:])
-    return float(((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1))).mean())
+    place = np.arange(step.shape[1]) * _TRANSFORM_PX + at  # the last pixel before each step
+    before = levels_BW[:, place - 1] + levels_BW[:, place - 2]
+    behind = levels_BW[:, place + 2] + levels_BW[:, place + 3]
+    is_lasting = np.abs(behind - before) / 2 > _LASTING * step
+    in_column_N = ((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1)) & is_lasting).mean(axis=0)
+    return float(in_column_N[in_column_N < _LINE_FRACTION].sum() / len(in_column_N))
 
 
 def _pixelation(profile_W: np.ndarray) -> float:
