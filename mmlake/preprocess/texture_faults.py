@@ -23,6 +23,7 @@ _EDGE_RATIO = 3.0  # against the steps within its calmer side
 # share of the step that is left between the two pixels before it and behind it: lines of a table and letters come back
 _LASTING = 0.5
 _LINE_FRACTION = 0.8  # of the places down the picture: more in one column are a line that was filmed or drawn
+_MOST = 0.6  # of the columns
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
@@ -100,7 +101,10 @@ def _steps(phases_BNP: np.ndarray, levels_BW: np.ndarray, *, at: int, edge: floa
     behind = levels_BW[:, place + 2] + levels_BW[:, place + 3]
     is_lasting = np.abs(behind - before) / 2 > _LASTING * step
     in_column_N = ((step > edge) & (step > _EDGE_RATIO * (calmer + 0.1)) & is_lasting).mean(axis=0)
-    return float(in_column_N[in_column_N < _LINE_FRACTION].sum() / len(in_column_N))
+    is_line_N = in_column_N >= _LINE_FRACTION
+    if is_line_N.mean() > _MOST:
+        return float(in_column_N.mean())  # squares of one colour each, and nothing else
+    return float(np.where(is_line_N, 0.0, in_column_N).mean())
 
 
 def _pixelation(profile_W: np.ndarray) -> float:
