@@ -20,6 +20,10 @@ _NUM_BANDS, _BAND_PX = 6, 16
 # ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
 _LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
 _EDGE_RATIO = 3.0  # against the steps within its calmer side
+# share of the step that is left between the two pixels before it and behind it: lines of a table and letters come back
+_LASTING = 0.5
+_LINE_FRACTION = 0.8  # of the places down the picture: more in one column are a line that was filmed or drawn
+_MOST = 0.6  # of the columns
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
@@ -36,11 +40,17 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     # bands begin in the middle of blocks: the edge between two of them is their middle line
     starts = np.unique(np.linspace(0, height // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
     num_bands, tiles = len(starts), cells(width, width // _BAND_PX)
-    edges, down = np.empty((2 * num_bands, width - 1), np.float32), np.empty(num_bands * _BAND_PX)
+    levels, edges = np.empty((2 * num_bands, width), np.float32), np.empty((2 * num_bands, width - 1), np.float32)
+    down = np.empty(num_bands * _BAND_PX)
     noise, near, far = (np.empty((num, width // _BAND_PX), np.float32) for num in (2 * num_bands, num_bands, num_bands))
-    texture_kernels().scan(lines_HW, width, starts, *tiles, edges, down, noise, near, far)
+    texture_kernels().scan(lines_HW, width, starts, *tiles, levels, edges, down, noise, near, far)
+    # a codec has its blocks in both directions; what was filmed or drawn seldom has lines at their edges in both
+    columns = np.unique(np.linspace(0, width // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
+    side_levels = np.empty((2 * len(columns), height), np.float32)
+    side_edges = np.empty((2 * len(columns), height - 1), np.float32)
+    texture_kernels().scan_down(lines_HW, columns, side_levels, side_edges)
     return {
-        "blockiness": _blockiness(edges),
+        "blockiness": min(_blockiness(edges, levels), _blockiness(side_edges, side_levels)),
         "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),
         # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
         "noise": _quantile(noise.ravel(), _NOISE_SHARE) / 1.954,
@@ -57,12 +67,15 @@ def _quantile(values: np.ndarray, share: float) -> float:
     return below + (at - low) * (above - below)
 
 
-def _blockiness(edges_BW: np.ndarray) -> float:
-    """Share of the edges between transforms that are steps between calm sides, beyond the share of those at the middle
-    of transforms."""
+def _blockiness(edges_BW: np.ndarray, levels_BW: np.ndarray) -> float:
+    """Share of the edges between transforms that are lasting steps between calm sides, beyond the share of those at the
+    middle of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from
+    the top of a picture to its bottom, and walls of tiles, tables and window frames do; where most are such, the
+    picture is squares of one colour each, and they count."""
+    bounds = (_EDGE_RATIO, _LASTING, _LINE_FRACTION, _MOST)
     steps_at = texture_kernels().steps_at
     low, high = (
-        steps_at(edges_BW, 7, edge, _EDGE_RATIO) - steps_at(edges_BW, 3, edge, _EDGE_RATIO)
+        steps_at(edges_BW, levels_BW, 7, edge, *bounds) - steps_at(edges_BW, levels_BW, 3, edge, *bounds)
         for edge in (_LOW_EDGE, _HIGH_EDGE)
     )
     return max(0.0, min(low, _HIGH_WEIGHT * high))

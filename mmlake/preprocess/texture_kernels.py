@@ -20,6 +20,7 @@ class TextureKernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
 
     scan: Callable[..., None]
+    scan_down: Callable[..., None]
     steps_at: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
@@ -34,10 +35,23 @@ def texture_kernels() -> TextureKernels:
     entry = functools.partial(made, numba)
     return TextureKernels(
         scan=entry(
-            none(frozen, i8, i8[::1], i8[:, ::1], f4[:, ::1], f4[:, ::1], f8[::1], f4[:, ::1], f4[:, ::1], f4[:, ::1]),
+            none(
+                frozen,
+                i8,
+                i8[::1],
+                i8[:, ::1],
+                f4[:, ::1],
+                f4[:, ::1],
+                f4[:, ::1],
+                f8[::1],
+                f4[:, ::1],
+                f4[:, ::1],
+                f4[:, ::1],
+            ),  # fmt: skip
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
-        steps_at=entry(f8(f4[:, ::1], i8, f4, f4), _steps_at),
+        scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
+        steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -48,6 +62,7 @@ def _scan(
     starts: Any,
     columns: Any,
     shares: Any,
+    levels: Any,
     edges: Any,
     down: Any,
     noise: Any,
@@ -56,11 +71,11 @@ def _scan(
 ) -> None:
     """Fill, of bands of 16 lines that begin at `starts`:
 
-    edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to the next line. noise (B, tiles),
+    levels (B, W): mean of each column. edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to the next line. noise (B, tiles),
     near and far (bands, tiles): mean of the second difference along a line, of the step to the next line and of that to
     the one behind it, rounded. columns, shares: of tiles (`plane_kernels.cells`).
     """
-    line = np.empty(width, np.int32)
+    line, sums = np.empty(width, np.int32), np.empty(width, np.int32)
     second, to_next, to_other = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
     for band in range(len(starts)):
         begin = starts[band]
@@ -68,9 +83,12 @@ def _scan(
         to_other[:] = 0
         for half in range(2):
             line[:] = 0
+            sums[:] = 0
             second[:] = 0
             for at in range(begin + 8 * half, begin + 8 * half + 8):
                 here, below = luma[at], luma[at + 1]
+                for x in range(width):
+                    sums[x] += np.int32(here[x])
                 for x in range(width - 1):
                     line[x] += abs(np.int32(here[x + 1]) - np.int32(here[x]))
                 for x in range(1, width - 1):
@@ -90,12 +108,32 @@ def _scan(
             row = edges[2 * band + half]
             for x in range(width - 1):
                 row[x] = np.float32(line[x]) * np.float32(0.125)
+            for x in range(width):
+                levels[2 * band + half, x] = np.float32(sums[x]) * np.float32(0.125)
             _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
         _mean_of_tiles(to_next, columns, shares, 16, near[band])
         _mean_of_tiles(to_other, columns, shares, 15, far[band])
         for tile in range(near.shape[1]):
             near[band, tile] = np.rint(near[band, tile])
             far[band, tile] = np.rint(far[band, tile])
+
+
+def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:
+    """Fill, of bands of 16 columns that begin at `starts`: levels (B, H): mean of 8 columns of each line. edges
+    (B, H - 1): mean step between neighbouring lines."""
+    for band in range(len(starts)):
+        for half in range(2):
+            begin, row = starts[band] + 8 * half, 2 * band + half
+            for y in range(len(luma)):
+                total = np.int32(0)
+                for x in range(begin, begin + 8):
+                    total += np.int32(luma[y, x])
+                levels[row, y] = np.float32(total) * np.float32(0.125)
+            for y in range(len(luma) - 1):
+                total = np.int32(0)
+                for x in range(begin, begin + 8):
+                    total += abs(np.int32(luma[y + 1, x]) - np.int32(luma[y, x]))
+                edges[row, y] = np.float32(total) * np.float32(0.125)
 
 
 def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: Any) -> None:
@@ -109,23 +147,36 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
         out[tile] = (total + np.float32(inner)) * np.float32(len(out) / (num_lines * len(line)))
 
 
-def _steps_at(edges: Any, at: Any, least: Any, ratio: Any) -> float:
-    """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, and so many times as
-    large as the calmer of their sides."""
-    num_blocks, found = edges.shape[1] // 8, 0
+def _steps_at(
+    edges: Any, levels: Any, at: Any, least: Any, ratio: Any, lasting: Any, line_fraction: Any, most: Any
+) -> float:
+    """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, so many times as large
+    as the calmer of their sides, and of which the share `lasting` is left two pixels on. Columns with such steps in
+    more than the share `line_fraction` of their places do not count, unless more than the share `most` are of these."""
+    num = edges.shape[1] // 8 - 1
+    found = np.zeros(num, np.int32)
     for half in range(len(edges)):
-        row = edges[half]
+        row, level = edges[half], levels[half]
         calm_before = np.float32(0)
-        for block in range(num_blocks):
+        for block in range(num + 1):
             inside = np.float32(0)
             for offset in range(2, 7):  # of a phase amid the transform what is to its left lies in the one before
                 inside += row[8 * block + (at + offset) % 8]
             inside /= np.float32(5)
             if block:
-                step, calmer = row[8 * (block - 1) + at], min(calm_before, inside)
-                found += step > least and step > ratio * (calmer + np.float32(0.1))
+                place = 8 * (block - 1) + at
+                step, calmer = row[place], min(calm_before, inside)
+                if step > least and step > ratio * (calmer + np.float32(0.1)):
+                    before, behind = level[place - 1] + level[place - 2], level[place + 2] + level[place + 3]
+                    found[block - 1] += abs(behind - before) > 2 * lasting * step
             calm_before = inside
-    return float(found / (len(edges) * (num_blocks - 1)))
+    num_lines, total, of_others = 0, 0, 0
+    for column in range(num):
+        is_line = found[column] >= line_fraction * len(edges)
+        num_lines += is_line
+        total += found[column]
+        of_others += 0 if is_line else found[column]
+    return (total if num_lines > most * num else of_others) / (len(edges) * num)
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

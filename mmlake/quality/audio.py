@@ -14,6 +14,8 @@ from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, is_lossle
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.loudness import Loudness
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
+from mmlake.quality.mos import MOS_MEASUREMENT
+from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.noise import snr_db
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
@@ -275,6 +277,8 @@ AUDIO_MEASUREMENTS = (
         needs_sound=True,
         revision="3",
     ),
+    MUSIC_MEASUREMENT,
+    MOS_MEASUREMENT,
     DAMAGE_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )

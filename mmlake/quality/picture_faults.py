@@ -215,7 +215,7 @@ PICTURE_FAULT_RULES = (
         error_code=4315,
         severity="P1",
         measure="block_edge_fraction",
-        high=0.11,
+        high=0.07,
         what="The blocks of the codec show everywhere: its bit rate was far too low.",
         fix="Fetch a rendition with a higher bit rate; encoding it again does not help.",
     ),

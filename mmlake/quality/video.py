@@ -9,9 +9,11 @@ import numpy as np
 
 from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
-from mmlake.quality.image import BLUR_HIGH, blur, luma
+from mmlake.quality.image import blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.mismatch import MISMATCH_RULES
+from mmlake.quality.mos import MOS_MEASUREMENT
+from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAULT_RULES
 from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
 from mmlake.quality.rule import Rule, unmeasured
@@ -33,9 +35,14 @@ _BLACK_LUMA, _BLACK_STD = 20.0, 10.0
 # 3 (docs/quality.md)
 _STILL_CHANGE = 1.0
 _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
-_MIN_CONTRAST = 14.0  # grey levels; fog drawn without an edge has 6 to 11, the flattest filmed clip 16
-_SOFT_CONTRAST, _SOFT_BY = 22.0, 0.05  # below it fog measures up to .62, what is out of focus .66 and more
-_SHARP_PART_BY = 0.05  # what a quarter of a blurred picture measures less than all of it
+_MIN_CONTRAST = 14.0  # grey levels, of a part of a picture that is measured by itself
+# Cells along the longer side, and grey levels of what is finer than they are: below that there is fog, clouds or a
+# wall, and nothing to be in focus. Drawn fog has 1.3 and less, whatever was out of focus 2.1 and more
+_CELLS, _LEAST_DETAIL = 24, 1.7
+# The steepest step in a thousand over the contrast, and its levels. Out of focus by one percent of the width leaves .9
+# and 18 at most, whatever is filmed; what stands sharp before a soft ground has 1.2 and 46 and more
+_STEEP, _STEEP_LEVELS = 1.0, 25.0
+_PARTS = 4  # of each side, the sharpest of which is measured where there are steep steps
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
 
@@ -93,15 +100,34 @@ def _blur(planes: list[np.ndarray]) -> float | None:
 
 
 def _blur_of(plane_HW: np.ndarray) -> float | None:
-    """The blur of a keyframe, none without structure. A sharp quarter says that the camera was in focus: what stands
-    before a soft ground is filmed so on purpose."""
-    contrast = float(plane_HW.std())
-    if contrast < _MIN_CONTRAST or (whole := blur(plane_HW)) is None:
+    """The blur of a keyframe, none where there is nothing to be in focus. Steep steps say that the camera was in focus:
+    what stands before a soft ground is filmed so on purpose, and its sharpest part counts."""
+    if _detail(plane_HW) < _LEAST_DETAIL or (whole := blur(plane_HW)) is None:
         return None
-    height, width = plane_HW.shape[0] // 2, plane_HW.shape[1] // 2
-    parts = [plane_HW[y : y + height, x : x + width] for y in (0, height) for x in (0, width)]
-    sharp = [value for part in parts if part.std() >= _MIN_CONTRAST and (value := blur(part)) is not None]
-    return min([whole, *(value + _SHARP_PART_BY for value in sharp)]) - (_SOFT_BY if contrast < _SOFT_CONTRAST else 0)
+    if _steepest(plane_HW) < max(_STEEP_LEVELS, _STEEP * float(plane_HW.std())):
+        return whole
+    height, width = plane_HW.shape[0] // _PARTS, plane_HW.shape[1] // _PARTS
+    places = [(y * height, x * width) for y in range(_PARTS) for x in range(_PARTS)]
+    parts = (plane_HW[y : y + height, x : x + width] for y, x in places)
+    sharp = (value for part in parts if part.std() >= _MIN_CONTRAST and (value := blur(part)) is not None)
+    return min([whole, *sharp])
+
+
+def _detail(plane_HW: np.ndarray) -> float:
+    """Standard deviation, in grey levels, of what is finer than the cells."""
+    import cv2
+
+    height, width = plane_HW.shape
+    share = _CELLS / max(height, width)
+    size = (max(1, round(width * share)), max(1, round(height * share)))
+    cells = cv2.resize(plane_HW, size, interpolation=cv2.INTER_AREA)
+    return float((plane_HW - cv2.resize(cells, (width, height), interpolation=cv2.INTER_LINEAR)).std())
+
+
+def _steepest(plane_HW: np.ndarray) -> float:
+    """The larger of the steps across and down that a thousandth of the pixels exceed, in grey levels."""
+    steps = (np.abs(np.diff(plane_HW, axis=axis)) for axis in (0, 1))
+    return max(float(np.percentile(found, 99.9)) if found.size else 0.0 for found in steps)
 
 
 def _displacement(planes: list[np.ndarray]) -> float:
@@ -131,10 +157,12 @@ VIDEO_MEASUREMENTS = (
         columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots", "decoded"),
         take=video_measures,
         blobs=_keyframes,
-        revision="3",
+        revision="4",
     ),
     FIDELITY_MEASUREMENT,
     SOUND_MEASUREMENT,
+    MUSIC_MEASUREMENT,
+    MOS_MEASUREMENT,
     DAMAGE_MEASUREMENT,
     PICTURE_FAULT_MEASUREMENT,
     PIXEL_ASPECT_MEASUREMENT,
@@ -179,7 +207,7 @@ VIDEO_RULES = (
         error_code=4304,
         severity="P1",
         measure="blur",
-        high=BLUR_HIGH,
+        high=0.58,
         what="The keyframes hardly change when they are blurred again.",
         fix="Fetch a rendition with a higher bit rate or size.",
     ),

@@ -1,4 +1,4 @@
-"""Mel spectra of mono 16 kHz sound: 25 ms windows, 10 ms apart, bands of Slaney's scale.
+"""Mel spectra of mono 16 kHz sound: windows of 25 ms or another length, 10 ms apart, bands of Slaney's scale.
 
 Enters: samples. Leaves: energies as librosa's `melspectrogram` has them, or the log-mel spectrogram that Whisper and
 models after it are trained on (Radford et al. 2022).
@@ -22,12 +22,14 @@ _LINEAR_HZ, _BREAK_HZ, _LOG_STEP = 200.0 / 3, 1_000.0, np.log(6.4) / 27.0
 _LEAST, _RANGE = 1e-10, 8.0  # of an energy; decades that are kept below the loudest
 
 
-def mel_energies(samples: np.ndarray, num_bands: int = NUM_BANDS) -> np.ndarray:
+def mel_energies(
+    samples: np.ndarray, num_bands: int = NUM_BANDS, *, window_samples: int = _WINDOW_SAMPLES
+) -> np.ndarray:
     """Energies, float32 of shape (1 + num_samples // 160, num_bands); frame k is centred on sample 160 k, and what lies
     outside of the sound is silence. samples: float32 mono 16 kHz."""
-    padded = np.pad(np.asarray(samples, np.float32), _WINDOW_SAMPLES // 2)
-    found = np.empty((1 + len(samples) // HOP_SAMPLES, num_bands), np.float32)
-    for start, energy_TB in _energies(padded, len(found), num_bands):
+    padded = np.pad(np.asarray(samples, np.float32), window_samples // 2)
+    found = np.empty((1 + (len(padded) - window_samples) // HOP_SAMPLES, num_bands), np.float32)
+    for start, energy_TB in _energies(padded, len(found), num_bands, window_samples):
         found[start : start + len(energy_TB)] = energy_TB
     return found
 
@@ -52,14 +54,16 @@ def log_mel(samples: np.ndarray, num_bands: int = 80) -> np.ndarray:
     return found
 
 
-def _energies(padded: np.ndarray, num_frames: int, num_bands: int) -> Iterator[tuple[int, np.ndarray]]:
+def _energies(
+    padded: np.ndarray, num_frames: int, num_bands: int, window_samples: int = _WINDOW_SAMPLES
+) -> Iterator[tuple[int, np.ndarray]]:
     """(number of its first frame, energies) of some frames at a time: an hour's spectra would take 600 MB."""
     from scipy.fft import rfft  # several rows at a time: four times as fast as numpy's
 
     # the periodic Hann window
-    window = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(_WINDOW_SAMPLES) / _WINDOW_SAMPLES)).astype(np.float32)
-    frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW_SAMPLES)[::HOP_SAMPLES][:num_frames]
-    filters = np.ascontiguousarray(_filters(num_bands).T)
+    window = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window_samples) / window_samples)).astype(np.float32)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, window_samples)[::HOP_SAMPLES][:num_frames]
+    filters = np.ascontiguousarray(_filters(num_bands, window_samples).T)
     for start in range(0, num_frames, _CHUNK_FRAMES):
         spectrum = rfft(frames[start : start + _CHUNK_FRAMES] * window, overwrite_x=True)
         power = np.square(spectrum.real)
@@ -68,10 +72,10 @@ def _energies(padded: np.ndarray, num_frames: int, num_bands: int) -> Iterator[t
 
 
 @cache
-def _filters(num_bands: int) -> np.ndarray:
-    """Triangles of equal area, float32 of shape (num_bands, 201)."""
+def _filters(num_bands: int, window_samples: int) -> np.ndarray:
+    """Triangles of equal area, float32 of shape (num_bands, window_samples // 2 + 1)."""
     edges_hz = _hz(np.linspace(_mel(0.0), _mel(RATE_HZ / 2), num_bands + 2))
-    bins_hz = np.fft.rfftfreq(_WINDOW_SAMPLES, 1 / RATE_HZ)
+    bins_hz = np.fft.rfftfreq(window_samples, 1 / RATE_HZ)
     rise = (bins_hz - edges_hz[:-2, None]) / (edges_hz[1:-1] - edges_hz[:-2])[:, None]
     fall = (edges_hz[2:, None] - bins_hz) / (edges_hz[2:] - edges_hz[1:-1])[:, None]
     area = 2.0 / (edges_hz[2:] - edges_hz[:-2])

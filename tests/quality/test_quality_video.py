@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 from quality_media import measures_of, picture, rules_broken, signals, video_track
 
 from mmlake.store import BlobStore
@@ -66,6 +66,19 @@ def test_one_blurred_keyframe_of_three_is_no_blurred_video(store):
 def test_soft_fog_is_not_out_of_focus(store):
     fog = picture(1, blur_px=5).point(lambda level: 140 + level // 16)
     assert measures_of(video_track(store, [fog]), store)["blur"] is None
+
+
+def test_what_stands_sharp_before_a_soft_ground_is_in_focus(store):
+    """A twentieth of the picture is enough; the same picture out of focus as a whole is blurred."""
+    ground, thing = picture(1, blur_px=8), picture(2)
+    ground.paste(thing.crop((200, 120, 320, 210)), (200, 120))
+    assert "blurred_video" not in rules_broken(video_track(store, [ground]), store)
+    assert "blurred_video" in rules_broken(video_track(store, [ground.filter(ImageFilter.GaussianBlur(6))]), store)
+
+
+def test_a_flat_picture_with_detail_out_of_focus_is_blurred_all_the_same(store):
+    grass = picture(4, blur_px=5).point(lambda level: 100 + level // 5)
+    assert rules_broken(video_track(store, [grass]), store) == ["blurred_video"]
 
 
 def test_blank_keyframes_have_no_say_in_sharpness(store):

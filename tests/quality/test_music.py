@@ -1,0 +1,62 @@
+"""How much of a sound is music: notes hold their frequencies, voices glide, noise has none, hum never ends."""
+
+import numpy as np
+import pytest
+
+from mmlake.quality import music
+from mmlake.quality.music import music_fraction
+
+RATE_HZ = 16_000
+
+
+def tune(seconds: int, *, note_s: float = 0.5) -> np.ndarray:
+    """Chords of three notes with four partials each, that change twice a second."""
+    rng = np.random.default_rng(3)
+    t = np.arange(round(note_s * RATE_HZ)) / RATE_HZ
+    chords = []
+    for _ in range(round(seconds / note_s)):
+        roots_hz = 220 * 2 ** (rng.integers(0, 24, 3) / 12)
+        chords.append(sum(np.sin(2 * np.pi * k * hz * t) / k for hz in roots_hz for k in (1, 2, 3, 4)))
+    return (0.1 * np.concatenate(chords)).astype(np.float32)
+
+
+def gliding_voice(seconds: int) -> np.ndarray:
+    """Thirty partials of a pitch that never stands still."""
+    t = np.arange(seconds * RATE_HZ) / RATE_HZ
+    phase = 2 * np.pi * np.cumsum(140 + 35 * np.sin(2 * np.pi * 0.7 * t)) / RATE_HZ
+    return (0.05 * sum(np.sin(k * phase) / k for k in range(1, 31))).astype(np.float32)
+
+
+def noise(seconds: int) -> np.ndarray:
+    return np.random.default_rng(5).normal(0, 0.05, seconds * RATE_HZ).astype(np.float32)
+
+
+def hum(seconds: int) -> np.ndarray:
+    t = np.arange(seconds * RATE_HZ) / RATE_HZ
+    return (0.1 * sum(np.sin(2 * np.pi * 50 * k * t) / k for k in range(1, 9))).astype(np.float32) + noise(seconds) / 10
+
+
+@pytest.mark.parametrize("sound", [noise, hum, gliding_voice])
+def test_what_holds_no_notes_is_no_music(sound):
+    assert music_fraction(sound(20)) <= 0.05  # a voice that turns at the end of the sound holds still there
+
+
+def test_a_tune_is_music_and_so_is_one_under_a_voice():
+    assert music_fraction(tune(20)) == 1.0
+    assert music_fraction(tune(20) * 0.5 + gliding_voice(20)) > 0.9
+
+
+def test_half_of_a_recording_is_half():
+    assert music_fraction(np.concatenate([tune(20), noise(20)])) == pytest.approx(0.5, abs=0.06)
+
+
+def test_below_three_seconds_nobody_can_say():
+    assert music_fraction(tune(2)) is None
+    assert music_fraction(tune(3)) == 1.0
+
+
+def test_a_long_sound_is_measured_in_chunks_that_leave_no_trace(monkeypatch):
+    sound = np.concatenate([noise(9), tune(17), gliding_voice(9)])
+    whole = music_fraction(sound)
+    monkeypatch.setattr(music, "_CHUNK_S", 7)
+    assert music_fraction(sound) == whole
