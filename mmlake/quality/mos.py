@@ -38,7 +38,7 @@ MOS_MEASURES = ("mos_p808", *_SCALES)
 
 
 def mos_measures(subject: Subject) -> Measures:
-    """The scores of one unit; null without sound or the wheel, and where nobody speaks for a second."""
+    """The scores of one unit; null without sound or the wheel, and where speech is shorter than a second."""
     speech = subject.track["speech"]
     if subject.sound is None or not speech or _folder() is None:
         return dict.fromkeys(MOS_MEASURES)
