@@ -18,7 +18,7 @@ ALL = [{"start_s": 0.0, "end_s": 1_000.0}]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Networks that answer 1 or the mean of what they hear, and keep it."""
+    """Networks that answer 1 or the mean of what they are given, and keep it."""
     given_windows = []
 
     def network(name):
