@@ -1,4 +1,4 @@
-"""What listeners would say of how speech sounds, on the scale of 1 (bad) to 5 (excellent), by the networks of DNSMOS.
+"""Mean opinion scores of how speech sounds, on the scale of 1 (bad) to 5 (excellent), by the networks of DNSMOS.
 
 Enters: the mono 16 kHz track, and where somebody speaks. Leaves: four mean opinion scores, of windows that hold speech:
 of the whole by ITU-T P.808, and of voice, background and both by P.835 (Reddy, Gopal, Cutler 2022). The weights are
@@ -28,7 +28,7 @@ _LEAST_SPOKEN_S = 1.0  # of a window; shorter answers say more of their pauses
 _P835, _P808 = "sig_bak_ovr.onnx", "model_v8.onnx"
 _MEL_WINDOW, _MEL_BANDS, _MEL_CUT = 321, 120, 160  # samples, bands; samples that P.808's network does not see
 _RANGE_DB, _OFFSET_DB, _SCALE_DB = 80.0, 40.0, 40.0
-# The networks are linear at their ends; these bring them to the scale of the listeners (of the wheel's own script)
+# The networks are linear at their ends; these bring them to the scale of opinions (of the wheel's own script)
 _SCALES = {
     "mos_voice": (-0.08397278, 1.22083953, 0.0052439),
     "mos_background": (-0.13166888, 1.60915514, -0.39604546),
@@ -38,7 +38,7 @@ MOS_MEASURES = ("mos_p808", *_SCALES)
 
 
 def mos_measures(subject: Subject) -> Measures:
-    """The scores of one unit; null without sound or the wheel, and where nobody speaks for a second."""
+    """The scores of one unit; null without sound or the wheel, and where speech is shorter than a second."""
     speech = subject.track["speech"]
     if subject.sound is None or not speech or _folder() is None:
         return dict.fromkeys(MOS_MEASURES)

@@ -54,9 +54,9 @@ def _activations(samples: np.ndarray, first: int, end: int) -> np.ndarray:
     low = max(0, middles[0] - _BLOCK_FRAMES // 2)
     high = min(len(samples) // _HOP + 1, middles[-1] + _BLOCK_FRAMES // 2 + 1)
     margin = _WINDOW // 2
-    heard = samples[max(0, low * _HOP - margin) : (high - 1) * _HOP + margin]
+    sound = samples[max(0, low * _HOP - margin) : (high - 1) * _HOP + margin]
     before = max(0, margin - low * _HOP)
-    padded = np.pad(heard, (before, max(0, (high - 1 - low) * _HOP + _WINDOW - before - len(heard))))
+    padded = np.pad(sound, (before, max(0, (high - 1 - low) * _HOP + _WINDOW - before - len(sound))))
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP][: high - low]
     spectrum_TF = np.abs(rfft(frames * np.hanning(_WINDOW).astype(np.float32), axis=1))
     level_TF = 20 * np.log10(spectrum_TF + np.float32(_FLOOR))

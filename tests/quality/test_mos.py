@@ -18,18 +18,18 @@ ALL = [{"start_s": 0.0, "end_s": 1_000.0}]
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Networks that answer 1 or the mean of what they hear, and keep it."""
-    heard = []
+    """Networks that answer 1 or the mean of what they are given, and keep it."""
+    given_windows = []
 
     def network(name):
         def run(_, given):
-            heard.append((name, given["input_1"]))
+            given_windows.append((name, given["input_1"]))
             return [np.array([[1.0, 1.0, 1.0]])] if name == "sig_bak_ovr.onnx" else [np.array([[9.0]])]
 
         return SimpleNamespace(run=run)
 
     monkeypatch.setattr(scoring, "_network", network)
-    return heard
+    return given_windows
 
 
 def test_windows_cover_a_unit_and_those_without_speech_are_not_asked(asked):

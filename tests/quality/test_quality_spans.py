@@ -109,7 +109,7 @@ def test_one_decode_of_a_recording_serves_all_of_its_spans(store, monkeypatch):
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: counted["local"].append(digest) or local(self, digest))
     monkeypatch.setattr(BlobStore, "read", lambda self, digest: pytest.fail("the whole sound was read as bytes"))
     assert len(of_spans(row, store)) == 6
-    assert counted == {"source": 1, "local": [row["digest"], row["audio_digest"]]}
+    assert counted == {"source": 1, "local": [row["digest"], *[row["audio_digest"]] * 3]}
 
 
 def test_a_span_whose_sound_is_damaged_costs_no_other(store):
