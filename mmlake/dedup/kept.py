@@ -126,7 +126,7 @@ def kept_stars(
     judge = units.judged_by(remembered)
     walk = Walk(judge, standing)
     if prior is None or old is None:
-        walk.lead_all(units.equal, advance=advance)
+        walk.lead_all(units.equal, advance=advance, is_kept=True)
         led = walk.led()
     else:
         changes = old.changes(prior, walk.place)
@@ -172,18 +172,10 @@ class _Old:
         before = prior.order[self.is_same[prior.order]]
         is_staying = self.is_same.copy()
         is_staying[before[~_rising(place[self.at[before]])]] = False
-        staying_before = is_staying[prior.order]
-        # behind which place everybody comes that came behind a unit of the old order
-        places = place[self.at[prior.order[staying_before]]]
-        num_before = np.cumsum(staying_before)
-        behind = np.append(places, len(place))[num_before]
-        since = np.empty(len(prior.order), np.int64)
-        since[prior.order] = behind
         leads = np.ones(len(self.at), np.bool_)
         leads[prior.led.follows.right] = leads[prior.led.released] = False
         return Changes(
-            at=self.at, is_staying=is_staying, led_before=leads, since=since, equal=prior.units.equal, keys=prior.keys,
-            led=prior.led,
+            at=self.at, is_staying=is_staying, led_before=leads, equal=prior.units.equal, keys=prior.keys, led=prior.led,
         )  # fmt: skip
 
 
