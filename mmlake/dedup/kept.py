@@ -130,7 +130,7 @@ def kept_stars(
         led = walk.led()
     else:
         changes = old.changes(prior, walk.place)
-        led = Repair(judge, walk.order, walk.place, walk.postings, changes).led(units.equal)
+        led = Repair(judge, walk.order, walk.place, walk.postings, changes, remembered.learn).led(units.equal)
         walk.take_over(led)
         walk.known_elections = prior.elections.still(standing, old.at, old.has_prints)
         advance(len(standing))
@@ -175,7 +175,8 @@ class _Old:
         leads = np.ones(len(self.at), np.bool_)
         leads[prior.led.follows.right] = leads[prior.led.released] = False
         return Changes(
-            at=self.at, is_staying=is_staying, led_before=leads, equal=prior.units.equal, keys=prior.keys, led=prior.led,
+            at=self.at, is_staying=is_staying, led_before=leads, equal=prior.units.equal, keys=prior.keys,
+            led=prior.led,
         )  # fmt: skip
 
 

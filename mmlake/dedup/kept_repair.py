@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,8 +35,11 @@ class Repair:
     """Who follows whom, while it is found out anew for what changed."""
 
     def __init__(
-        self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes
-    ) -> None:
+        self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes,
+        learn: Callable[[int, Positions], None],
+    ) -> None:  # fmt: skip
+        """learn: told which units will be compared with one, so that this can be found out at once."""
+        self._learn = learn
         self._matcher, self._order, self._place, self._postings = matcher, order, place, postings
         self._changes = changes
         self._is_anew = np.zeros(len(order), np.bool_)  # units whose earlier outcome no longer counts
@@ -158,7 +161,9 @@ class Repair:
         units = self._order[found]
         least, last = self._candidates.shared[units], self._candidates.last[units]
         enters = (shared > least) | ((shared == least) & (place < self._place[last]))
-        self._wait_all(units[enters & (shared >= self._matcher.min_shared)])
+        units = units[enters & (shared >= self._matcher.min_shared)]
+        self._learn(one, units)
+        self._wait_all(units)
 
     def _go(self, one: int, place: int) -> None:
         """A unit leads no more: who had it as a candidate is judged, and who meets the one that comes up behind it."""
@@ -181,9 +186,16 @@ class Repair:
 
     def _behind(self, numbers: Positions, place: int) -> Positions:
         """The places behind this one of the units that hold the keys, once for each key."""
-        parts = [self._holder_places[self._begins[at] : self._begins[at + 1]] for at in numbers.tolist()]
-        parts = [part[np.searchsorted(part, place, "right") :] for part in parts]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        places = self._places_of(numbers)
+        return places[places > place]
+
+    def _places_of(self, numbers: Positions) -> Positions:
+        """The places of the units that hold the keys, key by key."""
+        lengths = self._begins[numbers + 1] - self._begins[numbers]
+        ends = np.cumsum(lengths)
+        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self._begins[numbers] - ends + lengths, lengths)
+        places: Positions = self._holder_places[rows]
+        return places
 
     def _wait_behind(self, number: int, place: int) -> None:
         self._wait_all(self._order[self._behind(np.array([number]), place)])
@@ -206,11 +218,14 @@ class Repair:
 
     def _leaders_for(self, one: int, place: int) -> Positions:
         """As `leaders.Walk` finds them."""
-        places: list[int] = []
-        for number in self._postings.numbers(one).tolist():
+        numbers = self._postings.numbers(one)
+        is_long = self._begins[numbers + 1] - self._begins[numbers] > MOST_PER_KEY
+        places = self._places_of(numbers[~is_long])
+        parts = [places[(places < place) & self._leads[self._order[places]]]]
+        for number in numbers[is_long].tolist():
             listed = self._listed(number)
-            places += listed[: min(MOST_PER_KEY, bisect_left(listed, place))]
-        found, shared = np.unique(np.array(places, np.int64), return_counts=True)
+            parts.append(np.array(listed[: min(MOST_PER_KEY, bisect_left(listed, place))], np.int64))
+        found, shared = np.unique(np.concatenate(parts), return_counts=True)
         usable = shared >= self._matcher.min_shared
         found, shared = found[usable], shared[usable]
         if len(found) >= MOST_LEADERS:

@@ -127,7 +127,9 @@ def _arrays_of(kept: Kept) -> Arrays:
     won = kept.elections
     arrays |= {"criteria": np.frombuffer(won.criteria.encode(), np.uint8), "cluster_values": won.clusters.values}
     arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
-    if kept.derived is not None:
+    if kept.derived is kept.keys:
+        arrays["derived_are_keys"] = np.ones(1, np.uint8)
+    elif kept.derived is not None:
         arrays |= {"derived_values": kept.derived.values, "derived_offsets": kept.derived.offsets}
     for name in _EDGES:
         arrays |= _arrays_of_edges(name, kept.known if name == "known" else getattr(kept.led, name))
@@ -153,7 +155,7 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
         Elections(
             arrays["criteria"].tobytes().decode(), clusters=clusters, **{name: arrays[name] for name in _STANDING}
         ),
-        _rows_of(arrays, "derived") if "derived_values" in arrays else None,
+        keys if "derived_are_keys" in arrays else _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
 
 
