@@ -2,8 +2,8 @@
 
 Enters: the units as they are, and a `Kept`: the first half of an earlier join with its keys and comparisons. Leaves:
 the stars, and the `Kept` for next time. Whether a unit leads depends on the leaders before it that share its keys, and
-on nothing else (mmlake/dedup/led.py): so only units that share a key with one that came, went or changed its mind are
-gone through again, in survivor order (`Repair`). The second half runs as a whole, on comparisons that are known.
+on nothing else (mmlake/dedup/led.py): so only units are gone through again, in survivor order (`Repair`), of which the
+candidates changed because a leader came or went. The second half runs as a whole, on comparisons that are known.
 """
 
 from __future__ import annotations
