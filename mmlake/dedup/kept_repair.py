@@ -38,7 +38,7 @@ class Repair:
         self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes,
         learn: Callable[[int, Positions], None],
     ) -> None:  # fmt: skip
-        """learn: told which units will be compared with one, so that this can be found out at once."""
+        """learn: gets a unit and those that will be compared with it, so that this can be found out at once."""
         self._learn = learn
         self._matcher, self._order, self._place, self._postings = matcher, order, place, postings
         self._changes = changes
