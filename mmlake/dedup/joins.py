@@ -16,6 +16,7 @@ _MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around
 _MAX_COMPARED = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
 _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
 _COMPILE_FROM = 20_000  # distinct hashes; below it numpy is done before numba is imported
+_is_loaded = [False]  # whether this process has compiled code; then no join is too small for it
 _GROUP_NS, _COMPARE_NS = 40.0, 5.0  # of one hash per join, and of one comparison (benchmarks/hamming.py)
 
 
@@ -85,10 +86,11 @@ def _near(
     hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(left, right) of distinct hashes, sorted ascending, left < right, in no order that counts."""
-    kernels = _compiled() if len(hashes) >= _COMPILE_FROM else None
+    kernels = _compiled() if len(hashes) >= _COMPILE_FROM or _is_loaded[0] else None
     if kernels is None:
         found = [_near_in_runs(hashes, is_target, masks, at, radius) for at in range(len(masks))]
     else:
+        _is_loaded[0] = True
         group, scan = kernels
         rows, values = np.empty(len(hashes), np.uint32), np.empty(len(hashes), np.uint64)
         # more groups than 2**17 leave the cache

@@ -2,8 +2,8 @@
 
 Enters: the units as they are, and a `Kept`: the first half of an earlier join with its keys and comparisons. Leaves:
 the stars, and the `Kept` for next time. Whether a unit leads depends on the leaders before it that share its keys, and
-on nothing else (mmlake/dedup/led.py): so only units that share a key with one that came, went or changed its mind are
-gone through again, in survivor order (`Repair`). The second half runs as a whole, on comparisons that are known.
+on nothing else (mmlake/dedup/led.py): so only units are gone through again, in survivor order (`Repair`), of which the
+candidates changed because a leader came or went. The second half runs as a whole, on comparisons that are known.
 """
 
 from __future__ import annotations
@@ -126,11 +126,11 @@ def kept_stars(
     judge = units.judged_by(remembered)
     walk = Walk(judge, standing)
     if prior is None or old is None:
-        walk.lead_all(units.equal, advance=advance)
+        walk.lead_all(units.equal, advance=advance, is_kept=True)
         led = walk.led()
     else:
         changes = old.changes(prior, walk.place)
-        led = Repair(judge, walk.order, walk.place, walk.postings, changes).led(units.equal)
+        led = Repair(judge, walk.order, walk.place, walk.postings, changes, remembered.learn).led(units.equal)
         walk.take_over(led)
         walk.known_elections = prior.elections.still(standing, old.at, old.has_prints)
         advance(len(standing))
@@ -172,17 +172,10 @@ class _Old:
         before = prior.order[self.is_same[prior.order]]
         is_staying = self.is_same.copy()
         is_staying[before[~_rising(place[self.at[before]])]] = False
-        staying_before = is_staying[prior.order]
-        # behind which place everybody comes that came behind a unit of the old order
-        places = place[self.at[prior.order[staying_before]]]
-        num_before = np.cumsum(staying_before)
-        behind = np.append(places, len(place))[num_before]
-        since = np.empty(len(prior.order), np.int64)
-        since[prior.order] = behind
         leads = np.ones(len(self.at), np.bool_)
         leads[prior.led.follows.right] = leads[prior.led.released] = False
         return Changes(
-            at=self.at, is_staying=is_staying, led_before=leads, since=since, equal=prior.units.equal, keys=prior.keys,
+            at=self.at, is_staying=is_staying, led_before=leads, equal=prior.units.equal, keys=prior.keys,
             led=prior.led,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import Found, Matcher
+from mmlake.dedup.matching import Found, Matcher, Mirrored
 from mmlake.dedup.prints import Positions
 
 
@@ -36,16 +36,22 @@ class Remembered:
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
         codes = one * self._num + np.asarray(others, np.int64)
-        at = np.searchsorted(self._codes, codes)
-        is_known = np.zeros(len(codes), np.bool_)
-        inside = at < len(self._codes)
-        is_known[inside] = self._codes[at[inside]] == codes[inside]
+        at, is_known = self._found(codes)
         missing = np.array([not known and code not in self._rows for known, code in zip(is_known, codes, strict=True)])
         if missing.all():
             return self._asked(one, others, codes)
         if missing.any():
             self._asked(one, others[missing], codes[missing])
         return self._recalled(codes, at, is_known)
+
+    def learn(self, one: int, others: Positions) -> None:
+        """Find out at once what each of the others is to the one, where it makes no difference who is asked."""
+        if not isinstance(self._matcher, Mirrored):
+            return
+        codes = others * self._num + one
+        is_new = ~self._found(codes)[1] & np.array([code not in self._rows for code in codes.tolist()], np.bool_)
+        if is_new.any():
+            self._note(self._matcher.compare(one, others[is_new]).mirrored(), codes[is_new])
 
     def known(self) -> Edges:
         """All that is known by now, sorted."""
@@ -61,16 +67,27 @@ class Remembered:
 
     def _asked(self, one: int, others: Positions, codes: Positions) -> Found:
         found = self._matcher.compare(one, others)
-        self.num_asked += len(others)
+        self._note(found, codes)
+        return found
+
+    def _found(self, codes: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+        """(the rows of these pairs in what was known before, which of them are there)."""
+        at = np.searchsorted(self._codes, codes)
+        is_known = np.zeros(len(codes), np.bool_)
+        inside = at < len(self._codes)
+        is_known[inside] = self._codes[at[inside]] == codes[inside]
+        return at, is_known
+
+    def _note(self, found: Found, codes: Positions) -> None:
+        self.num_asked += len(codes)
         first = len(self._scores)
         self._rows |= {code: first + at for at, code in enumerate(codes.tolist())}
         self._relations.extend(found.relation.tolist())
         self._methods.extend(found.method.tolist())
         self._scores.extend(found.score.tolist())
-        nowhere = np.full((len(others), 4), np.nan, np.float32)
+        nowhere = np.full((len(codes), 4), np.nan, np.float32)
         self._spans_s.extend((nowhere if found.spans_s is None else found.spans_s).ravel().tolist())
-        self._details.extend([np.nan] * len(others) if found.detail is None else found.detail.tolist())
-        return found
+        self._details.extend([np.nan] * len(codes) if found.detail is None else found.detail.tolist())
 
     def _recalled(self, codes: Positions, at: Positions, is_known: NDArray[np.bool_]) -> Found:
         num = len(codes)

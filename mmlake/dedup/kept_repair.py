@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.kept_comparisons import joined
-from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Edges, Led
+from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led
 from mmlake.dedup.matching import HOLDS, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import MOST_PER_KEY, Postings
 from mmlake.dedup.prints import Positions, Ragged
 
 _CHUNK = 64  # units compared with one other at once
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,6 @@ class Changes:
     at: Positions  # where they stand now; -1: gone
     is_staying: NDArray[np.bool_]  # there, unchanged, and in the same order among each other
     led_before: NDArray[np.bool_]
-    since: Positions  # the place of the first staying unit behind each
     equal: NDArray[np.uint64]
     keys: Ragged
     led: Led
@@ -37,10 +35,13 @@ class Repair:
     """Who follows whom, while it is found out anew for what changed."""
 
     def __init__(
-        self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes
-    ) -> None:
+        self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes,
+        learn: Callable[[int, Positions], None],
+    ) -> None:  # fmt: skip
+        """learn: gets a unit and those that will be compared with it, so that this can be found out at once."""
+        self._learn = learn
         self._matcher, self._order, self._place, self._postings = matcher, order, place, postings
-        self._changes, self._keys = changes, matcher.keys
+        self._changes = changes
         self._is_anew = np.zeros(len(order), np.bool_)  # units whose earlier outcome no longer counts
         holders, self._begins = postings.holders(order)
         self._holder_places = place[holders]
@@ -57,6 +58,7 @@ class Repair:
         self._head_of[changes.at[taken]] = changes.at[changes.led.head_of[taken]]
         self._was_taken = np.zeros(num, np.bool_)
         self._was_taken[changes.at[taken]] = True
+        self._candidates, self._is_bereft = self._candidates_before(staying)
         self._lists: dict[int, list[int]] = {}  # number of a key -> places of the leaders that have it
         self._waiting: list[int] = []  # places of the units to judge, a heap
         self._is_waiting = np.zeros(num, np.bool_)
@@ -94,34 +96,40 @@ class Repair:
         self._leads[leaving] = False
         for one in np.flatnonzero(~is_taken & (~self._stays | self._was_taken)).tolist():
             self._wait(one)
-        for one in leaving.tolist():
-            for number in self._postings.numbers(one).tolist():
-                self._disturb(number, int(self._place[one]))
-        self._forget()
+        self._forget(leaving)
 
-    def _forget(self) -> None:
-        """What shared a key with a leader that is gone is judged again."""
-        changes, shared = self._changes, self._postings.shared
-        lost: list[tuple[NDArray[np.uint64], int]] = []  # keys that at most one unit has now, and since which place
-        for one in np.flatnonzero(changes.led_before & ~changes.is_staying).tolist():
-            since = int(changes.since[one]) - 1
-            keys = changes.keys[one]
-            numbers, is_shared = _rows_of(keys, shared)
-            for number in numbers[is_shared].tolist():
-                self._disturb(number, since)
-            lost.append((keys[~is_shared], since))
-        if not lost:
-            return
-        keys = np.concatenate([part for part, _ in lost])
-        since_K = np.repeat([since for _, since in lost], [len(part) for part, _ in lost])
-        by_key = np.lexsort((since_K, keys))
-        keys, since_K = keys[by_key], since_K[by_key]
-        for low in range(0, len(self._keys.values), _BLOCK):
-            at, is_lost = _rows_of(self._keys.values[low : low + _BLOCK], keys)
-            hits = np.flatnonzero(is_lost)
-            units = np.searchsorted(self._keys.offsets, hits + low, "right") - 1
-            for one in units[self._place[units] > since_K[at[hits]]].tolist():
-                self._wait(one)
+    def _candidates_before(self, staying: Positions) -> tuple[Candidates, NDArray[np.bool_]]:
+        """(of units that stay what they were compared with, of which of them that is gone)."""
+        changes, before = self._changes, self._changes.led.candidates
+        now = Candidates.none(len(self._order), MOST_LEADERS)
+        is_bereft = np.zeros(len(self._order), np.bool_)
+        assert before is not None, "a join that is kept has candidates"
+        rows, is_there = changes.at[staying], np.append(changes.is_staying, True)  # -1: nobody, who stays
+        at = np.append(changes.at, -1)
+        is_bereft[rows] = ~is_there[before.units[staying]].all(axis=1)
+        now.units[rows], now.last[rows] = at[before.units[staying]], at[before.last[staying]]
+        now.shared[rows] = before.shared[staying]
+        return now, is_bereft
+
+    def _forget(self, leaving: Positions) -> None:
+        """What was compared with a leader that is gone, or that leaves since another takes it, is judged again; so is
+        what now meets one that was behind the end of a full list."""
+        changes = self._changes
+        is_left = np.zeros(len(self._order) + 1, np.bool_)
+        is_left[leaving] = True
+        for one in np.flatnonzero(self._is_bereft | is_left[self._candidates.units].any(axis=1)).tolist():
+            self._wait(one)
+        keys = changes.keys.take(np.flatnonzero(changes.led_before & ~changes.is_staying)).values
+        rows, is_shared = _rows_of(keys, self._postings.shared)
+        numbers, num_lost = np.unique(
+            np.concatenate([rows[is_shared], *(self._postings.numbers(one) for one in leaving.tolist())]),
+            return_counts=True,
+        )
+        num_held = self._begins[numbers + 1] - self._begins[numbers]
+        for at in np.flatnonzero(num_held + num_lost > MOST_PER_KEY).tolist():
+            listed, first = self._listed(int(numbers[at])), MOST_PER_KEY - int(num_lost[at])
+            if first < len(listed):
+                self._wait_behind(int(numbers[at]), listed[first] if first >= 0 else -1)
 
     def _judge(self, one: int, place: int) -> None:
         """Steps 2 and 3 for the unit, of which all that stand before it are judged."""
@@ -131,22 +139,69 @@ class Repair:
         self._leader_of[one] = leader
         if self._leads[one] != (leader < 0):
             self._leads[one] = leader < 0
-            for number in self._postings.numbers(one).tolist():
-                listed = self._lists.get(number)
-                if listed is not None and leader < 0:
-                    insort(listed, place)
-                elif listed is not None:
-                    del listed[bisect_left(listed, place)]
-                self._disturb(number, place)
+            if leader < 0:
+                self._come(one, place)
+            else:
+                self._go(one, place)
 
-    def _disturb(self, number: int, place: int) -> None:
-        """Of a key, a leader of this place came or went: all behind it have other candidates, if it was or is listed
-        for them."""
-        if bisect_left(self._listed(number), place) >= MOST_PER_KEY:
-            return
-        places = self._holder_places[self._begins[number] : self._begins[number + 1]]
-        behind = self._order[places[np.searchsorted(places, place, "right") :]]
-        for one in behind[~self._is_waiting[behind] & (self._head_of[behind] < 0)].tolist():
+    def _come(self, one: int, place: int) -> None:
+        """A unit leads now: of those behind it all are judged that have it among their candidates, or lose another
+        one that it pushes out of a full list."""
+        numbers, is_met = self._postings.numbers(one), []
+        for number in numbers.tolist():
+            if (listed := self._lists.get(number)) is not None:
+                insort(listed, place)
+            is_met.append(self._is_listed(number, place))
+            if is_met[-1] and self._may_be_full(number) and len(self._listed(number)) > MOST_PER_KEY:
+                pushed = self._listed(number)[MOST_PER_KEY]
+                behind = self._behind(np.array([number]), pushed)
+                others = self._order[behind]
+                self._wait_all(others[(self._candidates.units[others] == self._order[pushed]).any(axis=1)])
+        found, shared = np.unique(self._behind(numbers[is_met], place), return_counts=True)
+        units = self._order[found]
+        least, last = self._candidates.shared[units], self._candidates.last[units]
+        enters = (shared > least) | ((shared == least) & (place < self._place[last]))
+        units = units[enters & (shared >= self._matcher.min_shared)]
+        self._learn(one, units)
+        self._wait_all(units)
+
+    def _go(self, one: int, place: int) -> None:
+        """A unit leads no more: who had it as a candidate is judged, and who meets the one that comes up behind it."""
+        numbers, was_met = self._postings.numbers(one), []
+        for number in numbers.tolist():
+            if (listed := self._lists.get(number)) is not None:
+                del listed[bisect_left(listed, place)]
+            was_met.append(self._is_listed(number, place))
+            if was_met[-1] and self._may_be_full(number) and len(self._listed(number)) >= MOST_PER_KEY:
+                self._wait_behind(number, self._listed(number)[MOST_PER_KEY - 1])
+        others = self._order[np.unique(self._behind(numbers[was_met], place))]
+        self._wait_all(others[(self._candidates.units[others] == one).any(axis=1)])
+
+    def _may_be_full(self, number: int) -> bool:
+        return bool(self._begins[number + 1] - self._begins[number] > MOST_PER_KEY)
+
+    def _is_listed(self, number: int, place: int) -> bool:
+        """Whether a leader of this place is, or was, among those that the key lists."""
+        return not self._may_be_full(number) or bisect_left(self._listed(number), place) < MOST_PER_KEY
+
+    def _behind(self, numbers: Positions, place: int) -> Positions:
+        """The places behind this one of the units that hold the keys, once for each key."""
+        places = self._places_of(numbers)
+        return places[places > place]
+
+    def _places_of(self, numbers: Positions) -> Positions:
+        """The places of the units that hold the keys, key by key."""
+        lengths = self._begins[numbers + 1] - self._begins[numbers]
+        ends = np.cumsum(lengths)
+        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self._begins[numbers] - ends + lengths, lengths)
+        places: Positions = self._holder_places[rows]
+        return places
+
+    def _wait_behind(self, number: int, place: int) -> None:
+        self._wait_all(self._order[self._behind(np.array([number]), place)])
+
+    def _wait_all(self, units: Positions) -> None:
+        for one in units[~self._is_waiting[units] & (self._head_of[units] < 0)].tolist():
             self._wait(one)
 
     def _listed(self, number: int) -> list[int]:
@@ -163,16 +218,21 @@ class Repair:
 
     def _leaders_for(self, one: int, place: int) -> Positions:
         """As `leaders.Walk` finds them."""
-        places: list[int] = []
-        for number in self._postings.numbers(one).tolist():
+        numbers = self._postings.numbers(one)
+        is_long = self._begins[numbers + 1] - self._begins[numbers] > MOST_PER_KEY
+        places = self._places_of(numbers[~is_long])
+        parts = [places[(places < place) & self._leads[self._order[places]]]]
+        for number in numbers[is_long].tolist():
             listed = self._listed(number)
-            places += listed[: min(MOST_PER_KEY, bisect_left(listed, place))]
-        found, shared = np.unique(np.array(places, np.int64), return_counts=True)
+            parts.append(np.array(listed[: min(MOST_PER_KEY, bisect_left(listed, place))], np.int64))
+        found, shared = np.unique(np.concatenate(parts), return_counts=True)
         usable = shared >= self._matcher.min_shared
         found, shared = found[usable], shared[usable]
-        if len(found) > MOST_LEADERS:
-            found = np.sort(found[np.lexsort((found, -shared))[:MOST_LEADERS]])
-        others: Positions = self._order[found]
+        if len(found) >= MOST_LEADERS:
+            best = np.lexsort((found, -shared))[:MOST_LEADERS]
+            found, shared = found[best], shared[best]
+        self._candidates.note(one, self._order[found], shared)
+        others: Positions = self._order[np.sort(found)]
         return others
 
     def _joined(self, one: int, others: Positions) -> int:
@@ -226,6 +286,7 @@ class Repair:
             misses=joined(self._kept(old.misses, old.misses.right), self._misses.edges()),
             released=np.concatenate((released[~self._is_anew[released]], np.array(self._released, np.int64))),
             head_of=self._head_of,
+            candidates=self._candidates,
         )
 
     def _kept(self, edges: Edges, judged: Positions) -> Edges:

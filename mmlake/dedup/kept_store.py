@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from mmlake import checked_json
 from mmlake.dedup.kept import Elections, Kept, Units
 from mmlake.dedup.kept_parts import Parts
-from mmlake.dedup.led import Edges, Led, Outcome
+from mmlake.dedup.led import Candidates, Edges, Led, Outcome
 from mmlake.dedup.prints import Ragged
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 4
+_FORMAT = 5
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
 _PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "compared", "closeness", "common")
@@ -120,12 +120,16 @@ def _arrays_of(kept: Kept) -> Arrays:
         "key_offsets": kept.keys.offsets, "released": kept.led.released, "head_of": kept.led.head_of,
         "digests": _bytes_of(kept.units.digests),
     }  # fmt: skip
+    if kept.led.candidates is not None:
+        arrays |= {f"candidates.{name}": one for name, one in kept.led.candidates._asdict().items()}
     if kept.units.items is not None:
         arrays["items"] = _bytes_of(kept.units.items)
     won = kept.elections
     arrays |= {"criteria": np.frombuffer(won.criteria.encode(), np.uint8), "cluster_values": won.clusters.values}
     arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
-    if kept.derived is not None:
+    if kept.derived is kept.keys:
+        arrays["derived_are_keys"] = np.ones(1, np.uint8)
+    elif kept.derived is not None:
         arrays |= {"derived_values": kept.derived.values, "derived_offsets": kept.derived.offsets}
     for name in _EDGES:
         arrays |= _arrays_of_edges(name, kept.known if name == "known" else getattr(kept.led, name))
@@ -141,12 +145,17 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
         Units(_strings_of(arrays["digests"]), arrays["equal"], items),
         arrays["order"],
         keys,
-        Led(released=arrays["released"], head_of=arrays["head_of"], **found),
+        Led(
+            released=arrays["released"],
+            head_of=arrays["head_of"],
+            candidates=Candidates(*(arrays[f"candidates.{name}"] for name in Candidates._fields)),
+            **found,
+        ),
         known,
         Elections(
             arrays["criteria"].tobytes().decode(), clusters=clusters, **{name: arrays[name] for name in _STANDING}
         ),
-        _rows_of(arrays, "derived") if "derived_values" in arrays else None,
+        keys if "derived_are_keys" in arrays else _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
 
 

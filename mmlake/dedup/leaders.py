@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import MOST_LEADERS, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
+from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
 from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
@@ -140,9 +140,11 @@ class Walk:
         # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
         self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
+        self._candidates: Candidates | None = None
 
-    def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent) -> None:
-        """The first half, as `mmlake.dedup.led` defines it."""
+    def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent, is_kept: bool = False) -> None:
+        """The first half, as `mmlake.dedup.led` defines it. is_kept: candidates are noted for the next join."""
+        self._candidates = Candidates.none(len(self.order), MOST_LEADERS) if is_kept else None
         self.collapse(equal)
         leading = self.order[(self.leader_of[self.order] == _ALIVE) & self.has_candidates[self.order]]
         advance(len(self.order) - len(leading))
@@ -154,6 +156,7 @@ class Walk:
 
     def outcome(self) -> Outcome:
         """Where the second half ends."""
+        self._candidates = None  # those of the first half are kept
         self.elect_all()
         self.settle()
         return Outcome(
@@ -192,6 +195,7 @@ class Walk:
             misses=self._misses.edges(),
             released=np.array(self._released, np.int64),
             head_of=self._head_of,
+            candidates=self._candidates,
         )
 
     def take_over(self, led: Led, *, are_listed: bool = False) -> None:
@@ -265,8 +269,11 @@ class Walk:
             shared = shared[first]
         usable = (shared >= self._matcher.min_shared) & (self.leader_of[found] == _ALIVE) & (found != one)
         found, shared = found[usable], shared[usable]
-        if len(found) > MOST_LEADERS:
-            found = found[np.lexsort((self.place[found], -shared))[:MOST_LEADERS]]
+        if len(found) >= MOST_LEADERS:
+            best = np.lexsort((self.place[found], -shared))[:MOST_LEADERS]
+            found, shared = found[best], shared[best]
+        if self._candidates is not None:
+            self._candidates.note(one, found, shared)
         leaders: Positions = found[np.argsort(self.place[found])]
         return leaders
 

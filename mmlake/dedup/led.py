@@ -30,6 +30,7 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 
 MOST_LEADERS = 16  # that one unit is compared with
+_MOST_SHARED = np.iinfo(np.int32).max  # what is a neighbour shares more keys than any
 AS_ALIKE = 0.1  # of the score: of leaders this much alike the best placed one takes a unit
 
 
@@ -115,6 +116,27 @@ def edges_of(rows: Iterable[tuple[int, int, Edge]]) -> Edges:
     return found.edges()
 
 
+class Candidates(NamedTuple):
+    """What each unit that was gone through in step 2 was compared with; arrays with a row per unit."""
+
+    units: NDArray[np.int32]  # of shape (units, MOST_LEADERS): leaders, in no order that counts; -1: there was room
+    last: NDArray[np.int32]  # the one that another leader would have to be placed before; -1: there was room
+    shared: NDArray[np.int32]  # how many keys that one shares with the unit; 0: there was room
+
+    @classmethod
+    def none(cls, num: int, most: int = MOST_LEADERS) -> Candidates:
+        """Of so many units that were compared with nobody."""
+        nobody = np.full((num, most), -1, np.int32)
+        return cls(nobody, np.full(num, -1, np.int32), np.zeros(num, np.int32))
+
+    def note(self, one: int, found: Positions, shared: Positions) -> None:
+        """The candidates of a unit, the one to be placed before last."""
+        self.units[one] = -1
+        self.units[one, : len(found)] = found
+        is_full = len(found) == self.units.shape[1]
+        self.last[one], self.shared[one] = (found[-1], min(shared[-1], _MOST_SHARED)) if is_full else (-1, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Led:
     """Who follows whom; the order of rows does not count. What is neither to the right of `follows` nor released
@@ -132,6 +154,7 @@ class Led:
     # lost the leader that they had equal prints with, and its leader does not take them
     released: Positions
     head_of: Positions  # of shape (units,): who took the unit in step 1; -1 for nobody
+    candidates: Candidates | None = None  # where a join is kept
 
 
 class Outcome(NamedTuple):

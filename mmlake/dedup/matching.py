@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,13 @@ class Matcher(Protocol):
 
     def compare(self, one: int, others: Positions) -> Found:
         """The unit against each of the others, by the exact measure; `compare(b, [a])` mirrors `compare(a, [b])`."""
+
+
+@runtime_checkable
+class Mirrored(Protocol):
+    """A matcher of which `compare(b, [a])` mirrors `compare(a, [b])` to the last bit, and several cost less at once."""
+
+    is_mirrored: Literal[True]
 
 
 def nothing(num: int) -> Found:
