@@ -36,12 +36,14 @@ def test_pages_that_fill_the_same_gaps_of_one_template_stay_apart(num_slots):
     assert set(paired(pages, pairs)) == {matching.NONE}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_stubs_of_one_template_stay_apart(seed):
     """Pages that say little beyond their template are no versions of each other, however little they differ in."""
     rng = np.random.default_rng(seed)
-    head = " ".join(sentences(rng, 60))
-    pages = [f"{head} {page(rng, 16)}" for _ in range(20)] + [page(rng, 300) for _ in range(60)]
+    head = sentences(rng, 70)
+    half = len(head) // 2
+    pages = [" ".join([*head[:half], page(rng, 8), *head[half:], page(rng, 8)]) for _ in range(20)]
+    pages += [page(rng, 300) for _ in range(60)]
     pairs = [(one, other) for one in range(20) for other in range(one)]
     found = text_matching.TextMatcher(table_of(pages), SETTINGS)
     judged = [found.compare(one, np.array([other])) for one, other in pairs]
