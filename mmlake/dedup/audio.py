@@ -41,7 +41,7 @@ FIDELITY = (
         name="usual_length", column="duration_s", table="tracks", best="usual", tolerance=0.03, says="usual length"
     ),
     Criterion(
-        name="padding", column="padding_s", best="low", tolerance=0, margin=0.1, says="less silence put around it"
+        name="padding", column="padding_s", best="low", tolerance=0, margin=0.5, says="less silence put around it"
     ),
     Criterion(
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
