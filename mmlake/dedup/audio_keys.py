@@ -28,8 +28,8 @@ _SIGNS, _HALF, _WIDTH, _KIND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1
 _HALF_KEY = np.uint64(0xFFFF)
 _BLOCK = 1 << 18  # words searched at once
 _REPEATED = 8  # keys inspected for one that is kept: what lasts has one key many times
+_AGREEING, _AGREEING_IN_BRIEF = 0.38, 0.45  # correlation around a key; 97 of 100 strangers that share one stay below
 _BY_CHANCE = 8  # who shares more keys has not come by them by chance
-_AGREEING = 0.45  # correlation around a key: copies reach .54 and more, 95 of 100 strangers stay below .44
 
 
 class Kind(NamedTuple):
@@ -44,6 +44,7 @@ class Kind(NamedTuple):
     every: int  # 0: fewer keys of a longer recording, in inverse proportion
     least: int
     around: Positions  # words that must agree, from the first one of a key
+    brief: int  # words of a recording of which these words must agree more: they are all that it has
 
     def num_keys(self, num_words: int) -> int:
         """How many keys a recording of so many words has at most."""
@@ -107,7 +108,9 @@ def are_strangers(
             if len(tried):
                 ones = _around(rows, np.full(len(tried), one), mine_HP[tried, at_mine], kind)
                 agree = agreement(ones, _around(rows, units[tried], theirs_HP[tried, at_theirs], kind))
-                found[row[some[tried[agree >= _AGREEING]]]] = False
+                num_words = np.minimum(_lengths(rows, units[tried]), len(rows[one]))
+                bound = np.where(num_words < kind.brief, _AGREEING_IN_BRIEF, _AGREEING)
+                found[row[some[tried[agree >= bound]]]] = False
     return found
 
 

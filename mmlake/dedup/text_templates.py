@@ -25,6 +25,7 @@ from mmlake.dedup.text_verdicts import (
     MANY_SIBLINGS,
     MIN_SIBLINGS,
     SPECIFIC_FRACTION,
+    STUB_SHINGLES,
 )
 
 U64 = NDArray[np.uint64]
@@ -150,8 +151,9 @@ class Commonness:
         median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
         self.judged.add(one, others[median >= MIN_SIBLINGS])
         rare = np.maximum(1, median // 4) - 1
-        specific, cold = shared[rows, rare], alone[rows, :, rare].min(axis=1)
-        is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + cold)
+        specific, own = shared[rows, rare], alone[rows, :, rare]
+        is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + own.min(axis=1))
+        is_common |= specific + own.max(axis=1) < STUB_SHINGLES * (int(self.below) / 2**64)
         kept = num_alone - alone[rows, :, np.maximum(1, (median + 1) // 2) - 1]
         most_kept = np.where(num_alone > 0, kept / np.maximum(1, num_alone), 1.0).max(axis=1)
         is_apart = most_kept < np.where(median < MANY_SIBLINGS, KEPT_FRACTION, KEPT_FRACTION_OF_MANY)

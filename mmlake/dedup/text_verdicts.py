@@ -32,6 +32,8 @@ MANY_SIBLINGS = 16
 PAIR = 2  # texts that a shingle which both have was counted for
 COMMON = MIN_SIBLINGS + PAIR
 SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
+# shingles that a page has beyond its template, below which it is a stub: its template says nothing of it
+STUB_SHINGLES = 64
 # of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
 # original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
 KEPT_FRACTION = 0.35
@@ -121,16 +123,17 @@ def siblings(counts: Any) -> int:
     return max(0, held - 1 - PAIR)
 
 
-def is_template(counts: Any) -> bool:
+def is_template(counts: Any, fraction: Any) -> bool:
     """Whether what two texts share is a template's: the rule of `text_templates`, for one pair. counts: of
-    `siblings`."""
+    `siblings`. fraction: of the shingles that were sampled."""
     median = siblings(counts)
     if median < MIN_SIBLINGS:
         return False
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()
-    cold = min(counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum())
-    if specific >= SPECIFIC_FRACTION * max(1, specific + cold):
+    one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()
+    is_stub = specific + max(one, other) < STUB_SHINGLES * fraction
+    if specific >= SPECIFIC_FRACTION * max(1, specific + min(one, other)) and not is_stub:
         return False
     most_kept = 0.0
     for side in range(1, 3):

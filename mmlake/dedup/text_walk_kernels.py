@@ -30,6 +30,8 @@ from mmlake.dedup.text_verdicts import (
 )
 from mmlake.dedup.text_walk_arrays import HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
+_ALL = 2.0**64
+
 
 class Kernels(NamedTuple):
     """Compiled functions; their parameters stand at the Python functions of this file."""
@@ -108,7 +110,8 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
         _note(one, other, marks)
     num, other_num = _unpacked(texts, one, marks.words[0]), _unpacked(texts, other, marks.words[1])
     words, other_words = marks.words[0, :num], marks.words[1, :other_num]
-    relation, method = of_sets(held, size, other_size, num, other_num, is_template(marks.histograms[0]))
+    is_vetoed = is_template(marks.histograms[0], texts.below / _ALL)
+    relation, method = of_sets(held, size, other_size, num, other_num, is_vetoed)
     if relation != UNDECIDED:
         return relation, method
     out, covered, other_covered = marks.alignments, marks.covered[0, :num], marks.covered[1, :other_num]
@@ -146,7 +149,7 @@ def _judge(
     for at in range(left.shape[0]):
         other[0], histograms[:] = right[at], 0
         _siblings(values, starts, left[at], other, table, shift, below, histograms)
-        out[at] = is_template(histograms[0])
+        out[at] = is_template(histograms[0], below / _ALL)
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled

@@ -24,6 +24,7 @@ FIDELITY_MEASURES = (
     "filled_hz",
     "sound_s",
     "floor_db",
+    "padding_s",
 )
 _LOSSLESS_SUBTYPES = ("PCM_", "FLOAT", "DOUBLE", "ALAC_")
 _LOSSLESS_CODECS = ("pcm_", "flac", "alac", "wavpack", "ape", "tta", "truehd", "mlp", "shorten")
@@ -36,6 +37,7 @@ _MOVES_DB, _FAINT_DB = 10.0, -75.0  # a band has sound where loud frames stand s
 _WINDOW_POWER, _ABOVE_ROUNDING = 0.375, 3.0  # mean square of a Hann window
 _LOUD_DB = 20.0  # below the loud parts: what comes before and after it is padding
 _LEVEL_S, _LOWEST_DB = 0.02, -60.0
+_DIGITAL_SILENCE = 1e-10  # mean square: below what rounding to 16 bits leaves of any sound
 
 
 def is_lossless(path: Path) -> bool:
@@ -165,12 +167,17 @@ class Fidelity:
 
     def _audible(self) -> Measures:
         """sound_s: seconds from the first to the last moment that is audible next to the loud ones; floor_db: the quiet
-        moments between them below the loud ones."""
+        moments between them below the loud ones; padding_s: of digital silence before and behind everything else."""
         power = np.concatenate(self.levels) if self.levels else np.empty(0, np.float32)
         if not len(power) or not power.max():
-            return {"sound_s": None, "floor_db": None}
+            return {"sound_s": None, "floor_db": None, "padding_s": None}
         loud = float(np.percentile(power[power > 0], 95))
         audible_part = np.flatnonzero(power > loud * 10 ** (-_LOUD_DB / 10))
         quiet = float(np.percentile(power[audible_part[0] : audible_part[-1] + 1], 10))
         floor_db = max(10 * np.log10(quiet / loud), _LOWEST_DB) if quiet else _LOWEST_DB
-        return {"sound_s": (audible_part[-1] - audible_part[0] + 1) * _LEVEL_S, "floor_db": floor_db}
+        held = np.flatnonzero(power > min(_DIGITAL_SILENCE, loud))
+        return {
+            "sound_s": (audible_part[-1] - audible_part[0] + 1) * _LEVEL_S,
+            "floor_db": floor_db,
+            "padding_s": (len(power) - (held[-1] - held[0] + 1)) * _LEVEL_S if len(held) else 0.0,
+        }

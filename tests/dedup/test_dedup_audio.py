@@ -157,6 +157,26 @@ def test_an_excerpt_lies_inside_its_song_and_says_where():
     assert np.allclose(found.spans_s[0], [0, 11, 20, 31], atol=0.7)
 
 
+def test_silence_put_around_a_brief_recording_makes_it_no_whole_of_which_that_is_a_part():
+    """A part never stays for its whole, so the original would go."""
+    for seconds in (3.0, 5.0):
+        one, silence = voice(11, seconds), np.zeros(RATE, np.float32)
+        assert relations([one, np.concatenate([silence, one, silence])]) == {(0, 1): SAME}
+
+
+def test_noise_and_music_all_along_a_recording_of_five_seconds_are_found():
+    """The evidence of both kinds of words counts together where they find one place."""
+    rng, originals = np.random.default_rng(3), [voice(seed, 5.0) for seed in (21, 22)] + [song(23, 5.0), song(24, 5.0)]
+    copies = []
+    for at, one in enumerate(originals):
+        level, music = float(np.sqrt((one**2).mean())), song(30 + at, 5.0)
+        copies.append((one + rng.normal(0, level * 10**-0.5, len(one))).astype(np.float32))
+        copies.append(one + 0.5 * level / float(np.sqrt((music**2).mean())) * music)
+    found = relations(originals + copies)
+    assert {(at % 4, 4 + 2 * (at % 4) + at // 4) for at in range(8)} <= set(found)
+    assert all(i >= 4 or (j - 4) // 2 == i for i, j in found)
+
+
 def test_a_common_jingle_is_evidence_and_loses_nobody():
     jingle = song(7, 9.0)
     sounds = [np.concatenate([jingle, voice(1, 20.0)]), np.concatenate([voice(2, 15.0), jingle, voice(3, 9.0)])]

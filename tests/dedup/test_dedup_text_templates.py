@@ -36,6 +36,20 @@ def test_pages_that_fill_the_same_gaps_of_one_template_stay_apart(num_slots):
     assert set(paired(pages, pairs)) == {matching.NONE}
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_stubs_of_one_template_stay_apart(seed):
+    """Pages that say little beyond their template are no versions of each other, however little they differ in."""
+    rng = np.random.default_rng(seed)
+    head = sentences(rng, 70)
+    half = len(head) // 2
+    pages = [" ".join([*head[:half], page(rng, 8), *head[half:], page(rng, 8)]) for _ in range(20)]
+    pages += [page(rng, 300) for _ in range(60)]
+    pairs = [(one, other) for one in range(20) for other in range(one)]
+    found = text_matching.TextMatcher(table_of(pages), SETTINGS)
+    judged = [found.compare(one, np.array([other])) for one, other in pairs]
+    assert all(one.relation[0] == matching.NONE or one.score[0] >= SETTINGS.text_jaccard for one in judged)
+
+
 def test_without_siblings_two_texts_that_differ_as_such_pages_do_are_versions_of_one():
     """The veto needs many siblings: the same two texts alone are a text and its revision."""
     rng = np.random.default_rng(3)

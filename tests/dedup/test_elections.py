@@ -128,6 +128,19 @@ def test_the_quality_of_a_lossy_webp_is_read_and_a_lossless_one_has_none():
     assert webp_quality(coded(one, "WEBP", quality=80)[:30]) is None
 
 
+def test_of_two_recordings_the_one_without_silence_around_it_stays():
+    rng = np.random.default_rng(2)
+    sound, silence = rng.normal(0, 0.1, 32_000), np.zeros(8_000)
+    padded = np.concatenate([silence, sound, silence])
+    for names in (("sound", "padded"), ("padded", "sound")):
+        assert (
+            elected_recording({name: ({"sound": sound, "padded": padded}[name], 16_000) for name in names}) == "sound"
+        )
+    known = Fidelity()
+    known.add(padded[:, None].astype(np.float32), 16_000)
+    assert known.found(is_lossless=True)["padding_s"] == pytest.approx(1.0)
+
+
 def elected_recording(recordings):
     """The name of the recording that stays of lossless ones, closeness aside. recordings: name -> (samples, rate)."""
     names, rows = list(recordings), []
