@@ -71,9 +71,9 @@ def _scan(
 ) -> None:
     """Fill, of bands of 16 lines that begin at `starts`:
 
-    levels (B, W): mean of each column. edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to the next line. noise (B, tiles),
-    near and far (bands, tiles): mean of the second difference along a line, of the step to the next line and of that to
-    the one behind it, rounded. columns, shares: of tiles (`plane_kernels.cells`).
+    levels (B, W): mean of each column. edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to
+    the next line. noise (B, tiles), near and far (bands, tiles): mean of the second difference along a line, of the
+    step to the next line and of that to the one behind it, rounded. columns, shares: of tiles (`plane_kernels.cells`).
     """
     line, sums = np.empty(width, np.int32), np.empty(width, np.int32)
     second, to_next, to_other = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
