@@ -53,7 +53,7 @@ def kernels() -> Kernels:
     u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
     frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
     ends, shares = i8[:, ::1], f4[:, ::1]
-    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below, _shrink, _gather)}
+    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below, _shrink, _gather, _moved)}
     entry = functools.partial(made, numba)
     return Kernels(
         small=entry(
@@ -234,6 +234,11 @@ def _compare(
     for at in range(1296, 1296 + 144):  # U and V that no colour has
         num_spoiled += vector[at] < 48 and vector[at + 144] < 32
     out[7] = num_spoiled / 144
+    out[8], out[9] = _moved(vector, vector_before)
+
+
+def _moved(vector: Any, vector_before: Any) -> Any:
+    """(mean change of the cells of luma that change most, median of the signed changes of all)."""
     counts = np.zeros(511, np.int32)  # of cells, for each step from -255 on
     for at in range(1296):
         counts[np.int32(vector[at]) - np.int32(vector_before[at]) + 255] += 1
@@ -241,7 +246,7 @@ def _compare(
     while left and level:
         num = min(left, np.int64(counts[255 + level] + counts[255 - level]))
         total, left, level = total + num * level, left - num, level - 1
-    out[8] = total / _MOST_MOVED
+    moved = total / _MOST_MOVED
     # the median lies between the two in the middle
     passed, at = np.int64(0), -1
     while passed < 648:
@@ -251,7 +256,7 @@ def _compare(
     while passed < 649:
         above += 1
         passed += counts[above]
-    out[9] = (at + above) / 2 - 255
+    return moved, (at + above) / 2 - 255
 
 
 def _displaced(now: Any, then: Any, reach: Any) -> Any:
