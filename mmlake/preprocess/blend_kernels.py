@@ -58,7 +58,7 @@ def _walked(frames: Any, lag: Any, out: Any) -> None:
 
 def _straight(frames: Any, shares: Any, rests: Any) -> float:
     """How unevenly the parts of the picture go from the first frame to the last, 0..1. shares, rests: filled for each
-    frame with how far on the way it is, and with the energy beside the way, over that of the way; infinite where there
+    frame with how far on the way it is, and with the energy off the way, over that of the way; infinite where there
     is none."""
     num, first, last = len(frames), frames[0], frames[-1]
     parts = np.zeros((num, 9))  # products with the way
