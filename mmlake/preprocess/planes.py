@@ -142,7 +142,7 @@ class HeldFrame:
 
         width_px, height_px = self._size()
         small = self.frame.reformat(width=width_px, height=height_px, format="rgb24", interpolation="AREA")
-        pixels_HWC = small.to_ndarray()
+        pixels_HWC: np.ndarray = small.to_ndarray()
         if self.rotation % 360:
             # the tag says how far counter-clockwise the picture is to be turned
             pixels_HWC = np.rot90(pixels_HWC, k=(self.rotation % 360) // 90)

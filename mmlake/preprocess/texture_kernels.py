@@ -176,7 +176,7 @@ def _steps_at(
         num_lines += is_line
         total += found[column]
         of_others += 0 if is_line else found[column]
-    return (total if num_lines > most * num else of_others) / (len(edges) * num)
+    return float((total if num_lines > most * num else of_others) / (len(edges) * num))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
