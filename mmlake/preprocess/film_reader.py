@@ -132,9 +132,9 @@ class FilmReader:
         }
         if self._times_s:
             columns |= {
-                "frame_times_s": self._times_s,
-                "frame_motion": self._moved,
-                "frame_light": self._brighter,
+                "frame_times_s": self._times_s.tolist(),
+                "frame_motion": self._moved.tolist(),
+                "frame_light": self._brighter.tolist(),
             }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
 
