@@ -167,7 +167,7 @@ def _audit(vulnerable: str = "", skipped: str = "") -> str:
         ("", 3, f"0 of {len(PINS)} pins"),
     ],
 )
-def test_an_audit_that_looked_nothing_up_is_no_good_news(report: str, code: int, said: str) -> None:
+def test_an_audit_that_checked_nothing_is_no_good_news(report: str, code: int, said: str) -> None:
     """pip-audit 2.10 ends with 0 and "No known vulnerabilities found" where its database knows no package."""
     lines, ends = supply.audited(report)
     assert ends == code

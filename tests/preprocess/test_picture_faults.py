@@ -159,17 +159,17 @@ def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> N
     """Their lines stand where blocks end, come back behind a pixel or two, and go from top to bottom."""
     page = np.full((360, 640), 240, np.uint8)
     page[180::18], page[180:, 7::24] = 120, 120
-    assert texture(page)["blockiness"] < 0.01
+    assert texture_of(page)["blockiness"] < 0.01
     wall = np.kron(np.indices((23, 40)).sum(axis=0) % 2 * 60 + 90, np.ones((16, 16))).astype(np.uint8)[:360, :640]
-    assert texture(wall)["blockiness"] < 0.01
+    assert texture_of(wall)["blockiness"] < 0.01
 
 
 def test_blocks_in_one_direction_alone_are_no_work_of_a_codec() -> None:
     rng = np.random.default_rng(2)
     columns = scene() // 2 + np.kron(rng.integers(0, 40, (45, 80)), np.ones((8, 8))).astype(np.uint8)
     stripes = scene() // 2 + np.kron(rng.integers(0, 40, (1, 80)), np.ones((360, 8))).astype(np.uint8)
-    assert texture(columns)["blockiness"] > 0.3
-    assert texture(stripes)["blockiness"] < 0.01
+    assert texture_of(columns)["blockiness"] > 0.3
+    assert texture_of(stripes)["blockiness"] < 0.01
 
 
 @pytest.mark.parametrize("sigma", [5.0, 20.0])
