@@ -47,6 +47,7 @@ if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
 # A parallel run starts with these, so that none is left over for the end. The first makes the lake that many others
 # inspect.
 LONGEST = (
+    "graph/test_run_next_to_ui.py",
     "graph/test_deployment.py",
     "wiring/test_sample_truth.py",
     "faults/test_two_at_once.py",

@@ -18,7 +18,7 @@ from tests.faults import jobs, state
 from tests.graph.deployment import Deployment, deployed
 
 PATIENCE_S = 900
-QUIET_S = 45  # a round of the sensors that asks for nothing
+QUIET_S = 20  # four rounds of the sensors that ask for nothing
 RUNS = "{ runsOrError(limit: 500) { ... on Runs { results { runId status } } } }"
 
 
@@ -44,7 +44,7 @@ def test_a_run_next_to_a_ui_ends_at_the_ids_of_an_undisturbed_one_and_so_do_the_
         os.utime(path, (an_hour_ago, an_hour_ago))  # settled, to the sensor
     jobs.run(str(tmp_path / "alone"), str(landing))
     lake.mkdir()
-    with deployed(lake, landing, MMLAKE_AUTOMATION="on") as running:
+    with deployed(lake, landing, MMLAKE_AUTOMATION="on", MMLAKE_INTERVAL_S="5") as running:
         done = run(lake, landing)
         assert done.returncode == 0, done.stderr
         quiet_since = time.monotonic()
