@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,10 @@ from typing import IO
 from mmlake.durable import make_directory
 from mmlake.errors import LakeLocked, SettingsError
 
+_log = logging.getLogger(__name__)
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_SAID_AFTER_S, _SAID_AGAIN_S = 2.0, 60.0  # what waits longer says so
 
 
 @contextmanager
@@ -55,17 +60,18 @@ def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> 
 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of that file together with others who share it; waits for one who holds it alone."""
+    """Hold the lock of that file together with others who share it; waits for one who holds it alone, and says so."""
     with _opened(path) as file:
-        _lock(file, fcntl.LOCK_SH)
+        _wait(file, fcntl.LOCK_SH)
         yield
 
 
 @contextmanager
 def waiting_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of that file alone; waits for those who hold it. Its directory is made where it is missing."""
+    """Hold the lock of that file alone; waits for those who hold it, and says so. Its directory is made where it
+    is missing."""
     with _opened(path) as file:
-        _lock(file, fcntl.LOCK_EX)
+        _wait(file, fcntl.LOCK_EX)
         yield
 
 
@@ -81,6 +87,41 @@ def _opened(path: Path) -> IO[bytes]:
             f"{path.parent} cannot be written ({os.strerror(error.errno)}): it can be read, and nothing in it made; "
             "mount it for writing, correct its owner or mode, or name another lake"
         ) from error
+
+
+def _wait(file: IO[bytes], how: int) -> None:
+    """A person who sees nothing happen stops the command: a line says what is waited for, and another each minute."""
+    try:
+        _lock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        over = threading.Event()
+        threading.Thread(target=_say_until, args=(over, file), daemon=True).start()
+        try:
+            _lock(file, how)
+        finally:
+            over.set()
+
+
+def _say_until(over: threading.Event, file: IO[bytes]) -> None:
+    pause_s = _SAID_AFTER_S
+    while not over.wait(pause_s):
+        _log.warning("waiting for %s, which %s holds; this goes on by itself", file.name, _holder(file))
+        pause_s = _SAID_AGAIN_S
+
+
+def _holder(file: IO[bytes]) -> str:
+    """Who holds the lock of the file, as far as the kernel says (proc(5), /proc/locks; Linux only)."""
+    try:
+        inode = str(os.fstat(file.fileno()).st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            _, kind, _, _, process, place, *_ = line.split()  # of one who waits "->" stands before the kind
+            if kind == "FLOCK" and place.rpartition(":")[2] == inode:
+                words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")
+                command = " ".join(Path(word).name for word in words[:3] if word.isprintable())
+                return f"process {process} ({command})"  # further words may hold a login
+    except (OSError, ValueError):  # another system, or the holder has just ended
+        pass
+    return "another process"
 
 
 def _lock(file: IO[bytes], how: int) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from mmlake import locks
 from mmlake.errors import LakeLocked
-from mmlake.locks import exclusive_lock, lasting_lock
+from mmlake.locks import exclusive_lock, lasting_lock, shared_lock, waiting_lock
 
 ROOT = Path(__file__).parents[2]
 HOLD = (
@@ -74,3 +75,29 @@ def test_a_lock_that_lasts_goes_along_into_another_program_and_says_who_holds_it
     os.close(descriptor)
     os.close(lasting_lock(path, taken=str, note="3rd"))
     assert path.read_text() == "3rd"
+
+
+@pytest.mark.parametrize("waits", [waiting_lock, shared_lock])
+def test_who_waits_says_for_what_and_for_whom(path, waits, monkeypatch) -> None:
+    monkeypatch.setattr(locks, "_SAID_AFTER_S", 0.01)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    said: list[str] = []
+
+    def heard(form: str, *words: object) -> None:
+        said.append(form % words)
+        holder.stdin.close()  # which ends it
+
+    monkeypatch.setattr(locks._log, "warning", heard)
+    with holder:
+        assert holder.stdout.readline() == "held\n"
+        with waits(path):
+            [line] = said
+    command = f"{Path(sys.executable).name} -c"
+    assert line == f"waiting for {path}, which process {holder.pid} ({command}) holds; this goes on by itself"
+
+
+def test_who_does_not_wait_says_nothing(path, caplog) -> None:
+    with waiting_lock(path), waiting_lock(path.with_name("other.lock")):
+        assert not caplog.messages
