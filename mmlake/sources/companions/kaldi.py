@@ -10,7 +10,7 @@ rows and in those of the recordings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -52,11 +52,6 @@ def claims(head: bytes, name: str) -> bool:
 
 def is_kept(name: str, siblings: Siblings) -> bool:
     """Whether a file that is claimed is next to a `wav.scp`."""
-    return siblings.have_scp()
-
-
-def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
-    """The same."""
     return siblings.have_scp()
 
 

@@ -16,19 +16,19 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions import kaldi, manifest_forms
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.fields import TextField, dialogue_of
 from mmlake.sources.records.lines import Line, json_records, stream_of
 from mmlake.sources.records.rows import rows_of_line, text_alone
+from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
 claims = manifest_forms.claims
 modalities = text_alone
 
 
-def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
+def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
     """Whether a file that is claimed is a manifest by all of its first whole records. head: gives so many of its first
     bytes."""
     return manifest_forms.has_form(head, name)

@@ -9,41 +9,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import IO, NamedTuple
+from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded_head
 from mmlake.landing import Entry, Landing
-from mmlake.sources.connectors import arrow, json_lines, json_list, parquet, separated
+from mmlake.sources.connectors import arrow, json_lines
+from mmlake.sources.connectors.table import SOURCES, Connector
 from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.shard_samples import TABLE_EXTENSIONS
-from mmlake.sources.settings import SourceSettings
 
 _COPY_BYTES = 1 << 20
-
-
-First = Callable[[int], bytes]  # gives so many of a member's first bytes
-
-
-class _Format(NamedTuple):
-    """One kind of table."""
-
-    extensions: tuple[str, ...]  # of members that may be one
-    claims: Callable[[bytes, str], bool]  # (first bytes, name) -> whether it may be one
-    modalities: Callable[[Reading], tuple[str, ...]]
-    items: Callable[[Reading], Iterator[RawItem]]
-    is_sought: bool = False  # whether it is read here and there
-    # (its first bytes, name) -> whether one that is claimed is one indeed
-    holds_records: Callable[[First, str, SourceSettings], bool] = lambda first, name, settings: True
-
-    def is_one(self, first: First, name: str, settings: SourceSettings) -> bool:
-        """Whether a member of this name is such a table."""
-        return self.claims(first(sniff.HEAD_BYTES), name) and self.holds_records(first, name, settings)
 
 
 def _are_lines(head: bytes, name: str) -> bool:
@@ -52,22 +33,22 @@ def _are_lines(head: bytes, name: str) -> bool:
     return bool(head) and (is_named or json_lines.claims(head, name))
 
 
-_FORMATS = (
-    _Format(("parquet",), parquet.claims, parquet.modalities, parquet.items, is_sought=True),
-    _Format(tuple(name[1:] for name in arrow.NAMES), arrow.claims, arrow.modalities, arrow.items, is_sought=True),
-    _Format(("jsonl", "ndjson", "json"), _are_lines, json_lines.modalities, json_lines.items),
-    _Format(("json",), json_list.claims, json_list.modalities, json_list.items, holds_records=json_list.holds_records),
-    _Format(
-        ("csv", "tsv"), separated.claims, separated.modalities, separated.items, holds_records=separated.holds_records
-    ),
-)
+# connectors of tables, in the order in which they are asked, and extensions of members that may be one
+_FORMATS = {
+    "parquet": ("parquet",),
+    "arrow": tuple(name[1:] for name in arrow.NAMES),
+    "jsonl": ("jsonl", "ndjson", "json"),
+    "json-list": ("json",),
+    "separated": ("csv", "tsv"),
+}
+_SOUGHT = ("parquet", "arrow")  # are read here and there
 _WRITTEN = ("csv", "tsv")  # what is written next to a medium describes it, as JSON does next to anything
 
 
 class InnerTable:
     """A member that is a table."""
 
-    def __init__(self, member: Member, kind: _Format, reading: Reading) -> None:
+    def __init__(self, member: Member, kind: Connector, reading: Reading) -> None:
         self._member, self._kind, self._reading = member, kind, reading
 
     @property
@@ -94,7 +75,7 @@ class InnerTable:
     def _opened(self) -> Iterator[Reading]:
         content = self._member.content
         assert content is not None
-        if not self._kind.is_sought:
+        if self._kind.name not in _SOUGHT:
             yield self._inner_reading(content.raw or content.open)  # which are seen through as those of a file are
         elif self._member.is_range:
             yield self._inner_reading(content.open)
@@ -148,8 +129,12 @@ def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTabl
     describes = extension == "json" or (extension in _WRITTEN and any(one.is_media for one in group))
     if describes and len(group) > 1:
         return None
-    for kind in _FORMATS:
-        if extension in kind.extensions and kind.is_one(partial(_first_of, content), name, reading.settings):
+    first = partial(_first_of, content)
+    for kind in (SOURCES[one] for one, extensions in _FORMATS.items() if extension in extensions):
+        claims = _are_lines if kind.name == "jsonl" else kind.claims
+        if claims(first(sniff.HEAD_BYTES), name) and (
+            kind.holds_records is None or kind.holds_records(first, name, reading.settings)
+        ):
             return InnerTable(member, kind, reading)
     return None
 

@@ -38,11 +38,6 @@ def is_kept(name: str, siblings: Siblings) -> bool:
     return siblings.have_no_medium_of(name)
 
 
-def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
-    """Whether such a file is a list of records indeed: no medium has its name, and its first element has a text."""
-    return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)
-
-
 def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
     """Whether the first element of such a file has a text. head: gives so many of its first bytes."""
     return record_fields.may_hold_texts(_first_names(head(_HEAD_BYTES)), settings=settings)

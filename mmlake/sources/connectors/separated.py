@@ -37,11 +37,6 @@ def is_kept(name: str, siblings: Siblings) -> bool:
     return siblings.have_no_medium_of(name)
 
 
-def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
-    """Whether no medium has the file's name, and one of its columns has that of a text."""
-    return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)
-
-
 def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
     """Whether one of the columns has the name of a text. head: gives so many of the file's first bytes."""
     return delimiter_of(head(sniff.HEAD_BYTES), name, settings=settings) is not None

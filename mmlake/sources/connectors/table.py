@@ -35,6 +35,7 @@ from mmlake.sources.connectors import (
 from mmlake.sources.connectors import zip as zip_connector
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records.lines import ENDINGS, head_reader
+from mmlake.sources.settings import SourceSettings
 
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
@@ -59,10 +60,10 @@ class Connector:
     num_samples: Callable[[Reading], int | None] | None = None
     # the items with these members, and perhaps others, without reading all of them
     some: Callable[[Reading, Collection[str]], Iterator[RawItem]] | None = None
-    # (so many first bytes, file name, siblings) -> whether one that is claimed is one indeed
-    is_one: Callable[[Callable[[int], bytes], str, Siblings], bool] | None = None
-    # (file name, siblings) -> whether an unchanged file of the format is one still; None: always
+    # (file name, siblings) -> whether one that is claimed is one by what lies next to it; asked of unchanged files, too
     is_kept: Callable[[str, Siblings], bool] | None = None
+    # (so many first bytes, file name, settings) -> whether it is one by more than its very first bytes
+    holds_records: Callable[[Callable[[int], bytes], str, SourceSettings], bool] | None = None
     # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
     take: Callable[[Reading, SourceRef], bytes] | None = None
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
@@ -107,7 +108,7 @@ class Connectors(dict[str, Connector]):
 
 
 # the columns that a module fills in by its functions of these names
-_FUNCTIONS = ("claims", "modalities", "items", "num_samples", "some", "is_one", "is_kept", "take")
+_FUNCTIONS = ("claims", "modalities", "items", "num_samples", "some", "is_kept", "holds_records", "take")
 
 
 def _row(
@@ -169,13 +170,9 @@ def format_of(landing: Landing, entry: Entry, siblings: Siblings, connectors: Co
     if entry.refused is not None:
         return LOOSE
     try:
-        return _format_by_head(
-            landing.head(entry.path, sniff.HEAD_BYTES),
-            entry.name,
-            lambda: landing.open(entry.path),
-            siblings,
-            connectors,
-        )
+        head = landing.head(entry.path, sniff.HEAD_BYTES)
+        head_of = head_reader(head, lambda: landing.open(entry.path))
+        return _recognised(head, entry.name, head_of, siblings, connectors)
     except UnreadableItem:
         return _recognised(b"", entry.name, lambda size_bytes: b"", siblings, connectors)
 
@@ -184,7 +181,7 @@ def is_container(
     head: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors = SOURCES
 ) -> bool:
     """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
-    return _format_by_head(head, name, open_file, siblings, connectors) != LOOSE
+    return _recognised(head, name, head_reader(head, open_file), siblings, connectors) != LOOSE
 
 
 def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> bool:
@@ -196,10 +193,6 @@ def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors
     return is_kept is None or is_kept(entry.name, siblings)
 
 
-def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors) -> str:
-    return _recognised(raw, name, head_reader(raw, open_file), siblings, connectors)
-
-
 def _recognised(
     raw: bytes, name: str, head_of: Callable[[int], bytes], siblings: Siblings, connectors: Connectors
 ) -> str:
@@ -207,8 +200,10 @@ def _recognised(
     extension, head = sniff.extension_of(name), head_of(sniff.HEAD_BYTES)
     for connector in connectors.candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
-        if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
-            connector.is_one is None or connector.is_one(head_of, name, siblings)
+        if (
+            connector.claims(raw if connector.name in _UNPACKED else head, name)
+            and (connector.is_kept is None or connector.is_kept(name, siblings))
+            and (connector.holds_records is None or connector.holds_records(head_of, name, siblings.settings))
         ):
             return connector.name
     if (
