@@ -61,6 +61,8 @@ def problems_of(kind: Kind, lake: Lake, units: list[str], *, advance: Advance = 
             yield from kind.check(lake, unit)
         except MmlakeError as error:  # of a file of another kind that this one is compared with
             yield unit, str(error)
+        except IsADirectoryError as error:
+            yield unit, f"{error.filename} is a directory where a file belongs; move it away, then repair"
         advance(1)
 
 

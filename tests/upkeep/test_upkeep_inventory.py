@@ -71,6 +71,13 @@ def test_tables_blobs_and_catalog_are_the_same_after_repair_and_run(own) -> None
     assert wrong(own.lake) == []
 
 
+def test_a_directory_in_the_place_of_a_file_is_named_and_what_lies_behind_it_is_checked(own) -> None:
+    stamp = sorted(own.lake.tables.root.rglob("*.stamp.json"))[0]
+    stamp.unlink()
+    stamp.mkdir()
+    assert f"{stamp} is a directory where a file belongs; move it away, then repair" in wrong(own.lake)
+
+
 def test_any_stamp_that_is_gone_is_noticed_and_those_of_versions_are_made_again(own) -> None:
     """That of the catalog, of samples and of the steps of versions, too, next to which there are no rows."""
     before, tables = state(own.lake), own.lake.tables.root
