@@ -88,12 +88,7 @@ class Checked:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return {
-            "checked": self.num_units,
-            "problems": self.problems,
-            "left": len(self.left),
-            "repaired": self.repaired,
-        }
+        return {"checked": self.num_units, "problems": self.problems, "left": len(self.left), "repaired": self.repaired}
 
 
 def checked_all(
