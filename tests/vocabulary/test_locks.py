@@ -85,11 +85,11 @@ def test_who_waits_says_for_what_and_for_whom(path, waits, monkeypatch) -> None:
     )
     said: list[str] = []
 
-    def heard(form: str, *words: object) -> None:
+    def note(form: str, *words: object) -> None:
         said.append(form % words)
         holder.stdin.close()  # which ends it
 
-    monkeypatch.setattr(locks._log, "warning", heard)
+    monkeypatch.setattr(locks._log, "warning", note)
     with holder:
         assert holder.stdout.readline() == "held\n"
         with waits(path):
