@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -88,13 +88,21 @@ def part_stars(
 
     prior: of the same settings. A digest stands for its text: prints with the same number and sum are the same prints.
     """
-    shingles, num = prints["shingles"], len(standing)
-    commonness = Commonness(shingles)
+    shingles, num, sums = prints["shingles"], len(standing), _sums(prints)
+    order = standing.order()
+    place = np.empty(num, np.int64)
+    place[order] = np.arange(num)
+    counted = cache(lambda: Commonness(shingles))
+    compare = partial(_compared, prints, units, settings, counted)
+    if prior is not None and _is_as_it_was(prior, units, sums, standing):
+        advance(num)
+        return stars_of(prior.outcome, place), prior, compare
+    commonness = counted()
     none = no_edges()
     now = Parts(
         digests=units.digests,
         items=units.items,
-        sums=_sums(prints),
+        sums=sums,
         criteria=repr(standing.criteria),
         rank=standing.rank,
         priority=standing.priority,
@@ -130,21 +138,41 @@ def part_stars(
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
     now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
-    order = standing.order()
-    place = np.empty(num, np.int64)
-    place[order] = np.arange(num)
-    return stars_of(now.outcome, place), now, partial(_compared, prints, units, settings, commonness)
+    return stars_of(now.outcome, place), now, compare
+
+
+def _is_as_it_was(prior: Parts, units: Units, sums: NDArray[np.uint64], standing: Standing) -> bool:
+    """Whether texts, prints and standing are those of the earlier join: then so is all that follows from them."""
+    strings = [(prior.digests, units.digests)]
+    if prior.items is not None and units.items is not None:
+        strings.append((prior.items, units.items))
+    if (prior.items is None) != (units.items is None) or any(len(old) != len(new) for old, new in strings):
+        return False
+    return (
+        prior.criteria == repr(standing.criteria)
+        and np.array_equal(prior.sums, sums)
+        and np.array_equal(prior.rank, standing.rank)
+        and np.array_equal(prior.priority, standing.priority)
+        and np.array_equal(prior.is_clean, standing.is_clean)
+        and np.array_equal(prior.values, standing.values, equal_nan=True)
+        and all(pc.all(pc.equal(old, new), skip_nulls=False).as_py() is True for old, new in strings)
+    )
 
 
 def _compared(
-    prints: PrintTable, units: Units, settings: DedupSettings, commonness: Commonness, one: int, others: Positions
+    prints: PrintTable,
+    units: Units,
+    settings: DedupSettings,
+    counted: Callable[[], Commonness],
+    one: int,
+    others: Positions,
 ) -> Found:
     """The text against each of the others, by a matcher of these alone."""
     rows = np.concatenate(([one], others))
     mine = {name: values.take(rows) for name, values in prints.items()}
     items = None if units.items is None else units.items.take(rows)
     few = Units(units.digests.take(rows), partial(digests_of, mine), items)
-    return few.judged_by(TextMatcher(mine, settings, commonness=commonness)).compare(0, np.arange(1, len(rows)))
+    return few.judged_by(TextMatcher(mine, settings, commonness=counted())).compare(0, np.arange(1, len(rows)))
 
 
 def _joined_anew(

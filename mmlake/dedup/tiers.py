@@ -287,7 +287,8 @@ def joined_tier(
     if kept is not None and tier.by_parts is not None:
         before = kept.read_parts(name)
         found, parts, compare = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
-        kept.write_parts(name, parts)
+        if parts is not before:
+            kept.write_parts(name, parts)
         return found, compare
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(tier.made_matcher(prints, settings))

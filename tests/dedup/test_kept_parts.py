@@ -174,3 +174,18 @@ def test_a_pair_is_judged_again_when_texts_that_share_no_key_with_it_make_its_wo
     goes, _ = joins(plain | pair | few | more, parts)
     assert ("a", "b") not in goes
     assert ("a", "b") in joins(plain | pair | more, with_all)[0]
+
+
+def test_a_join_of_the_same_texts_counts_nothing_and_one_other_standing_is_seen(monkeypatch):
+    units = {f"{at:03}": Unit(at, 0, 1.0, at) for at in range(SIZE)}
+    table, who, made = arranged(units)
+    found, prior, compare = part_stars(table, made, who, settings=SETTINGS, prior=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(kept_parts, "Commonness", None)
+        again, same, _ = part_stars(table, made, who, settings=SETTINGS, prior=prior)
+    assert same is prior and again == found
+    compared = part_stars(table, made, who, settings=SETTINGS, prior=prior)[2](0, np.arange(1, SIZE))
+    assert repr(compared) == repr(compare(0, np.arange(1, SIZE)))
+    for change in ({"quality": 2.0}, {"priority": 1}, {"item": 99}, {"text": 0}):
+        table, who, made = arranged(units | {"041": dataclasses.replace(units["041"], **change)})
+        assert part_stars(table, made, who, settings=SETTINGS, prior=prior)[1] is not prior, change
