@@ -131,5 +131,6 @@ def started(directory: Path) -> Iterator[Machine]:
 
 
 def tried() -> int:
-    """How many faults of a kind are tried: a sample, or as many as MMLAKE_FAULTS says."""
+    """How many faults of a kind are tried: a sample, or as many as MMLAKE_FAULTS says (every call where it makes no
+    more)."""
     return int(os.environ.get("MMLAKE_FAULTS", "0"))
