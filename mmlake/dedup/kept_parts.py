@@ -98,27 +98,7 @@ def part_stars(
         advance(num)
         return stars_of(prior.outcome, place), prior, compare
     commonness = counted()
-    none = no_edges()
-    now = Parts(
-        digests=units.digests,
-        items=units.items,
-        sums=sums,
-        criteria=repr(standing.criteria),
-        rank=standing.rank,
-        priority=standing.priority,
-        is_clean=standing.is_clean,
-        values=standing.values,
-        part_of=np.arange(num),
-        is_beyond=np.zeros(num, np.bool_),
-        judged=np.empty((0, 2), np.int64),
-        are_templates=np.empty(0, np.bool_),
-        outcome=Outcome(none, none, none),
-        compared=np.empty((0, 2), np.int64),
-        closeness=np.empty(0, np.float64),
-        clusters=Ragged.empty(0),
-        counted=(int(commonness.below), int(commonness.shift)),
-        common=commonness.common(),
-    )
+    now = _before_joins(units, sums, standing, commonness)
     is_anew = np.ones(num, np.bool_)
     known = _Known({}, now.compared, now.closeness, now.judged, now.are_templates)
     if prior is not None:
@@ -139,6 +119,31 @@ def part_stars(
     advance(num - len(rows))
     now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
     return stars_of(now.outcome, place), now, compare
+
+
+def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, commonness: Commonness) -> Parts:
+    """The texts, each a part of its own that nothing was compared with."""
+    none = no_edges()
+    return Parts(
+        digests=units.digests,
+        items=units.items,
+        sums=sums,
+        criteria=repr(standing.criteria),
+        rank=standing.rank,
+        priority=standing.priority,
+        is_clean=standing.is_clean,
+        values=standing.values,
+        part_of=np.arange(len(standing)),
+        is_beyond=np.zeros(len(standing), np.bool_),
+        judged=np.empty((0, 2), np.int64),
+        are_templates=np.empty(0, np.bool_),
+        outcome=Outcome(none, none, none),
+        compared=np.empty((0, 2), np.int64),
+        closeness=np.empty(0, np.float64),
+        clusters=Ragged.empty(0),
+        counted=(int(commonness.below), int(commonness.shift)),
+        common=commonness.common(),
+    )
 
 
 def _is_as_it_was(prior: Parts, units: Units, sums: NDArray[np.uint64], standing: Standing) -> bool:

@@ -9,9 +9,12 @@ cut while they are read, the hub, web servers, fsspec.
 from __future__ import annotations
 
 import email.utils
+import errno
 import http.client
 import logging
+import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +41,19 @@ class Transient(Exception):
         super().__init__(reason)
         self.reason = reason
         self.retry_after_s = retry_after_s
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a try failed, in words that hold no credential: ours, the resolver's, the machine's for the error's number,
+    or the error's name alone. A library's own text is not among them, since it may hold a token."""
+    if isinstance(error, Transient):
+        return error.reason
+    name = type(error).__name__
+    if isinstance(error, socket.gaierror):
+        return f"{name}: no address for the host's name"
+    if isinstance(error, OSError) and error.errno is not None and error.errno in errno.errorcode:
+        return f"{name}: {os.strerror(error.errno)}"
+    return name
 
 
 # refused, reset, timed out, ended early
@@ -175,7 +191,7 @@ class Attempts:
     def wait(self, error: BaseException) -> None:
         """Sleep before the next try. Raises RemoteUnavailable where there must be none."""
         retries, self.num_failures = self._retries, self.num_failures + 1
-        reason = error.reason if isinstance(error, Transient) else type(error).__name__
+        reason = reason_of(error)
         wanted_s = error.retry_after_s if isinstance(error, Transient) else None
         if self.num_failures >= retries.policy.tries:
             raise self._given_up(

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from mmlake.errors import MissingBackend, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
-from mmlake.remote.backoff import TRANSIENT, Retries, Transient
+from mmlake.remote.backoff import TRANSIENT, Retries, Transient, reason_of
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.credentials import Logins, options_of
 from mmlake.remote.settings import RemoteSettings
@@ -238,10 +238,10 @@ def _only_twice(slow: list[float], what: str) -> Iterator[None]:
         if (took_s := time.monotonic() - began_s) > _SLOW_S:
             slow.append(took_s)
         if len(slow) > 1:
-            reason = error.reason if isinstance(error, Transient) else type(error).__name__
             raise RemoteUnavailable(
-                f"{what}: {len(slow)} tries took longer than {_SLOW_S:.0f} s each and failed, the last by {reason}; "
-                "see whether the service is up and reachable, then run again: what is done stays done"
+                f"{what}: {len(slow)} tries took longer than {_SLOW_S:.0f} s each and failed, the last by "
+                f"{reason_of(error)}; see whether the service is up and reachable, then run again: what is done "
+                "stays done"
             ) from None
         raise
 
@@ -271,7 +271,12 @@ def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
             raise (
                 UnreadableItem(1001, "the storage refuses to give the file") if of_file else _refused(what)
             ) from None
-        raise Transient(type(error).__name__) from None
+        if "libjvm" in str(error) or "libhdfs" in str(error):  # pyarrow, for hdfs://
+            raise SettingsError(
+                f"{what}: its storage needs Java and Hadoop's libhdfs, and they do not load; install them and set "
+                "JAVA_HOME and HADOOP_HOME"
+            ) from None
+        raise Transient(reason_of(error)) from None
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -18,7 +18,7 @@ from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.credentials import VARIABLE, Logins, options_of
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.storages import _info_of
+from mmlake.remote.storages import _in_our_words, _info_of
 from mmlake.sources import SourceSettings, scan
 
 BIG = np.random.default_rng(1).bytes(300_000)
@@ -394,3 +394,8 @@ def test_a_forked_process_makes_its_own_file_system(memory: Any) -> None:
 )
 def test_a_login_is_taken_out_of_an_address(address: str, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Logins().take_from(address) == plain
+
+
+def test_hdfs_without_java_says_what_to_install() -> None:
+    with pytest.raises(SettingsError, match="JAVA_HOME"), _in_our_words("INFO hdfs://h/data", of_file=False):
+        raise OSError("Unable to load libjvm: libjvm.so: cannot open shared object file")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import socket
 import statistics
 
 import pytest
 
 from mmlake.errors import RemoteUnavailable
-from mmlake.remote.backoff import Budget, Policy, Retries, Transient, retry_after_s
+from mmlake.remote.backoff import Budget, Policy, Retries, Transient, reason_of, retry_after_s
 
 
 class Clock:
@@ -138,3 +139,17 @@ def test_a_spent_budget_is_reported(clock) -> None:
 )
 def test_a_retry_after_header_is_seconds_or_a_date(header, seconds) -> None:
     assert retry_after_s(header, now_s=784111777.0 - 10.0) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Transient("HTTP 503"), "HTTP 503"),
+        (socket.gaierror(-2, "h: Name or service not known"), "gaierror: no address for the host's name"),
+        (ConnectionRefusedError(111, "to host?token=secret"), "ConnectionRefusedError: Connection refused"),
+        (OSError("url?token=secret"), "OSError"),
+        (OSError(99_999, "url?token=secret"), "OSError"),
+    ],
+)
+def test_a_reason_is_in_words_that_hold_no_credential(error, reason) -> None:
+    assert reason_of(error) == reason
