@@ -46,6 +46,24 @@ def test_no_configuration_of_a_job_has_the_paths_of_this_machine(built: dg.Defin
     assert config["resources"] == {"lake": {"config": {}}, "io_manager": {"config": {}}}
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_no_configuration_of_a_run_names_a_variable_of_the_environment(built: dg.Definitions, name: str) -> None:
+    """A device of {"env": "AWS_SECRET_ACCESS_KEY"} was looked up, and the error about the device showed it."""
+    with pytest.raises(dg.DagsterInvalidConfigError, match="device"):
+        dg.validate_run_config(
+            built.resolve_job_def(name), {"resources": {"compute": {"config": {"device": {"env": "HOME"}}}}}
+        )
+
+
+def test_a_run_names_its_device() -> None:
+    with dg.build_resources({"compute": CudaExecutorResource(device="cuda")}) as given:
+        assert given.compute.device == "cuda"
+    with dg.build_resources(
+        {"compute": CudaExecutorResource()}, resource_config={"compute": {"config": {"device": "cpu"}}}
+    ) as given:
+        assert given.compute.device == "cpu"
+
+
 def test_a_run_has_a_pool_of_its_own_and_the_connections_of_the_resource(tmp_path: Path) -> None:
     resource = LakeResource(root=str(tmp_path), landing="https://ann:secret@host.example/a/")
     with dg.build_resources({"lake": resource}) as first, dg.build_resources({"lake": resource}) as second:
