@@ -90,7 +90,8 @@ class Door:
             if not _OPERATION.fullmatch(scope["query_string"]):
                 return _Refusal(400, "GraphQL is read from the body alone, not from the address")
             # JSON of another origin is asked for first (OPTIONS) and refused there; a program names the origin itself
-            return None if has_origin else _Refusal(403, "name the origin, as Origin: http://127.0.0.1:3000")
+            own = _only(scope, b"host")  # one of our names by now
+            return None if has_origin else _Refusal(403, f"name the origin, as Origin: http://{own}")
         if method not in ("GET", "HEAD") or path.rstrip("/").rpartition("/")[2].lower() == "graphql":
             return _Refusal(405, "GraphQL comes by POST, everything else by GET", ((b"allow", b"GET, HEAD, POST"),))
         return None
