@@ -10,6 +10,7 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -316,6 +317,7 @@ class Catalog:
         return self._open_to_write()
 
     def _connect(self) -> Any:
+        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
         import lancedb
 
         return lancedb.connect(str(self.root))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -322,6 +324,16 @@ def test_an_unusable_filter_is_refused_in_our_own_words(zoo, where: str) -> None
     with pytest.raises(SettingsError, match="filter") as caught:
         zoo.search("zebra", where=where)
     assert "lance" not in str(caught.value).lower()
+
+
+def test_warnings_about_a_filter_are_not_shown(zoo) -> None:
+    """LanceDB's logger is set up at its first import in a process."""
+    script = (
+        "import sys; from mmlake.catalog import Catalog; "
+        "Catalog(sys.argv[1], modalities=('text',)).count(\"regexp_match(digest, 'a')\")"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(zoo.root)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("text", ["", '"', "AND (", "a*b:c^2", "' OR 1=1 --"])
