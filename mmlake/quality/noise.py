@@ -18,6 +18,8 @@ _SMOOTH_FRAMES = 5
 _FLOOR_PERCENTILE = 15
 _BAND_PERCENTILE = 30
 _FIRST_BIN = 3  # 94 Hz: rumble below speech would count as noise or as signal by chance
+# of a frame at -60 dBFS by Parseval: half of the bins, and a Hann window keeps 3/8 of the power
+_SILENT_POWER = 10 ** (-60 / 10) * _FFT * _FFT / 2 * 3 / 8
 _MIN_AUDIBLE_S = 1.0  # a single syllable has no pause, so its noise floor is not distinct from its signal
 _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 # noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away
@@ -38,7 +40,8 @@ _RATIO_DB = (-5.0, 0.0, 5.0, 10.0, 20.0, 40.0)
 
 
 def snr_db(samples: np.ndarray, speech: Speech | None = None) -> float | None:
-    """Signal-to-noise ratio in dB, -20 to 100; None where less than a second is audible.
+    """Signal-to-noise ratio in dB, -20 to 100; None where less than a second is audible, that is above -60 dBFS: what a
+    converter adds to silence is no noisy recording.
 
     samples: float32 mono at 16 kHz. speech: as a voice detector has it; None where none ran. With pauses, the power
     within speech over that in the pauses near it. Without any, as in a crowd whose babble is speech as well, at
@@ -49,7 +52,7 @@ def snr_db(samples: np.ndarray, speech: Speech | None = None) -> float | None:
         return None
     power_T, floor_TB = _spectra(samples)
     audible_T = power_T > 1e-9 * _FFT  # gaps that were filled with silence say nothing about the noise
-    if audible_T.sum() * _HOP < 0.9 * _MIN_AUDIBLE_S * _RATE_HZ:
+    if (power_T > _SILENT_POWER).sum() * _HOP < 0.9 * _MIN_AUDIBLE_S * _RATE_HZ:
         return None
     by_floor_db = _by_floor(power_T[audible_T], floor_TB[audible_T])
     if not speech:

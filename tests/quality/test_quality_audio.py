@@ -71,9 +71,17 @@ def test_gaps_of_silence_do_not_hide_noise():
     assert snr_db(samples.astype(np.float32)) < 4
 
 
-@pytest.mark.parametrize("samples", [np.zeros(48000), np.ones(100), np.zeros(0)])
+@pytest.mark.parametrize(
+    "samples",
+    [np.zeros(48000), np.ones(100), np.zeros(0), np.random.default_rng(0).normal(0, 9e-4, 48000)],
+    ids=["digital silence", "100 samples", "none", "a converter's noise at -61 dBFS"],
+)
 def test_silence_and_shreds_have_no_ratio(samples):
     assert snr_db(samples.astype(np.float32)) is None
+
+
+def test_noise_above_silence_has_one():
+    assert snr_db(np.random.default_rng(0).normal(0, 1.2e-3, 48000).astype(np.float32)) < 0
 
 
 @pytest.mark.parametrize("rate_hz", [8000, 16000, 44100])
