@@ -138,7 +138,11 @@ def survivors(blobs: list[bytes]) -> list[int]:
     order = np.argsort(digests)
     prints = [image.fingerprint(blobs[at]) for at in order]
     table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
-    measures = [fidelity(decoded(blobs[at])) | {"width_px": Image.open(io.BytesIO(blobs[at])).width} for at in order]
+    sizes = [Image.open(io.BytesIO(blobs[at])).size for at in order]
+    measures = [
+        fidelity(decoded(blobs[at])) | {"width_px": size[0], "min_side_px": min(size)}
+        for at, size in zip(order, sizes, strict=True)
+    ]
     columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if not one.is_closeness}
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
     standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)

@@ -205,6 +205,30 @@ def copies(data: bytes, rng: np.random.Generator) -> dict[str, bytes]:
     }
 
 
+def resized(data: bytes) -> dict[str, bytes]:
+    """Edit -> file: thumbnails and enlargements, as sites keep them."""
+    one = opened(data)
+    found = {}
+    for factor, quality in ((0.25, 85), (0.3, 95), (0.4, 70), (0.4, 95), (0.55, 90), (0.75, 90), (1.3, 90), (3, 90)):
+        size = max(64, int(one.width * factor)), max(64, int(one.height * factor))
+        found[f"{factor} times, q{quality}"] = coded(one.resize(size, 1 if factor < 1 else 3), quality=quality)
+    return found
+
+
+def pairs(families: Iterator[tuple[str, bytes]], rng: np.random.Generator) -> None:
+    """Print in how many pairs of an original and one copy, of those that are found, the original stays."""
+    found: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    for _, data in families:
+        for name, copy in (copies(data, rng) | resized(data)).items():
+            keepers = survivors([data, copy])
+            found[name] += keepers[0] == keepers[1]
+            kept[name] += keepers == [0, 0]
+    for name in found:
+        print(f"{name}: {kept[name]} of {found[name]}")
+    print(f"of two the original stays in {kept.total()} of {found.total()}")
+
+
 def main() -> None:
     """Print who stays, of whole families and of fourteen random copies of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,12 +236,17 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--limit", type=int, default=24, help="families")
     parser.add_argument("--seed", type=int, default=12)
+    parser.add_argument("--pairs", action="store_true", help="each copy alone with its original instead")
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
+    families = originals(arguments.data, half=arguments.half, limit=arguments.limit, seed=arguments.seed)
+    if arguments.pairs:
+        pairs(families, rng)
+        return
     num: Counter[tuple[str, str]] = Counter()
     kept: Counter[tuple[str, str]] = Counter()
     beaten: Counter[str] = Counter()
-    for kind, data in originals(arguments.data, half=arguments.half, limit=arguments.limit, seed=arguments.seed):
+    for kind, data in families:
         family = copies(data, rng)
         some = rng.choice(sorted(family), 14, replace=False).tolist()
         for names, size in ((sorted(family), "all copies"), (some, "14 copies")):

@@ -45,6 +45,9 @@ FIDELITY = (
     close_within(5e-4),
     Criterion(name="sharpness", column="sharp_fraction", tolerance=0.45, says="not enlarged or blurred"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
+    # of two copies closeness says nothing: one was shrunk, or the larger one was enlarged and has no more detail for it
+    Criterion(name="fineness", column="detail_px", tolerance=0.3, says="more real resolution"),
+    Criterion(name="side", column="min_side_px", best="low", tolerance=0.3, says="not enlarged"),
     Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
     close_within(2e-4),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),

@@ -40,9 +40,8 @@ def survivors(family):
     prints = [image.fingerprint(family[name]) for name in names]
     table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
     rows = [fidelity(decoded(family[name])) for name in names]
-    rows = [
-        row | {"width_px": Image.open(io.BytesIO(family[name])).width} for row, name in zip(rows, names, strict=True)
-    ]
+    sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
+    rows = [row | {"width_px": size[0], "min_side_px": min(size)} for row, size in zip(rows, sizes, strict=True)]
     columns = {one.name: [row[one.column] for row in rows] for one in image.FIDELITY if not one.is_closeness}
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     standing = standing_of(pa.table(nodes | columns), image.FIDELITY)
@@ -96,6 +95,17 @@ def test_noise_that_was_added_is_no_detail_of_a_soft_original():
 
     data = coded(photograph(5).filter(ImageFilter.GaussianBlur(1.5)), quality=95)
     assert survivors({"original": data} | copies(data)) == ["original"]
+
+
+@pytest.mark.parametrize("kind, options", [("JPEG", {"quality": 85}), ("PNG", {})], ids=["jpeg-85", "png"])
+@pytest.mark.parametrize("factor", [0.4, 0.5, 1.5, 2.0])
+@pytest.mark.parametrize("copy", [("JPEG", {"quality": 92}), ("PNG", {})], ids=["copy-jpeg-92", "copy-png"])
+def test_of_two_the_shrunk_or_enlarged_copy_goes(kind, options, factor, copy):
+    data = coded(photograph(8, side=600), kind, **options)
+    one = reopened(data)
+    resized = one.resize((int(one.width * factor), int(one.height * factor)), 3 if factor > 1 else 1)
+    for name in ("a", "z"):  # of the digest nothing depends
+        assert survivors({"m": data, name: coded(resized, copy[0], **copy[1])}) == ["m"]
 
 
 def test_three_thumbnails_do_not_outvote_the_picture_that_they_show():
