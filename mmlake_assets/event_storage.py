@@ -8,6 +8,7 @@ dagster 1.13 that this relies on are overridden here alone; tests/graph/test_eve
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from watchdog.observers import Observer
 
 # Open at once, the index included: the web server reads the databases of many runs, each of which is three files.
 _MAX_OPEN = 8
+_SEEN_S = 0.25  # seconds after which an event that was written is seen by readers, on a busy machine too
 _FINAL = {DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
 
 
@@ -189,13 +191,19 @@ class PooledEventLogStorage(SqliteEventLogStorage):
 
 class _Watcher(SqliteEventLogStorageWatchdog):
     """Dagster's own, which waits until the run's database changes. While a connection stays open, events lie in the log
-    next to it: the page of a run showed nothing of what it did."""
+    next to it: the page of a run showed nothing of what it did.
+
+    SQLite writes an event into that log first and lets readers see it a moment later, which changes no file: whoever
+    reads at once may find nothing, and nothing else tells of it. So each change is looked at twice.
+    """
 
     def __init__(self, storage: PooledEventLogStorage, run_id: str, callback: EventHandlerFn, cursor: str | None):
         super().__init__(storage, run_id, callback, cursor)
         self._patterns = [self._log_path, f"{self._log_path}-wal"]
 
     def on_modified(self, event: FileSystemEvent) -> None:
+        self._process_log()
+        time.sleep(_SEEN_S)
         self._process_log()
 
 

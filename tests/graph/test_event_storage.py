@@ -21,8 +21,9 @@ from dagster._core.events import (
     StepMaterializationData,
 )
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from watchdog.events import FileModifiedEvent
 
-from mmlake_assets.event_storage import PooledEventLogStorage
+from mmlake_assets.event_storage import PooledEventLogStorage, _Watcher
 from mmlake_assets.instance import EVENT_BATCHES, dagster_home
 
 KEY = dg.AssetKey(["text", "items"])
@@ -119,6 +120,20 @@ def test_events_are_passed_on_while_the_run_that_stores_them_keeps_its_connectio
     assert [seen.get(timeout=20), seen.get(timeout=20)] == ["b", "c"]
     reader.end_watch("run-a", keep)
     reader.dispose()
+
+
+def test_an_event_that_readers_see_a_moment_after_the_file_changed_is_passed_on(storage, monkeypatch) -> None:
+    """SQLite writes it into the log first; the change of the file that says so is the last one."""
+    storage.store_event(_made("a"))
+    cursor = storage.get_records_for_run("run-a").cursor
+    nothing_yet = storage.get_records_for_run("run-a", cursor)
+    storage.store_event(_made("b"))
+    reads = iter([nothing_yet, storage.get_records_for_run("run-a", cursor)])
+    monkeypatch.setattr(storage, "get_records_for_run", lambda *_: next(reads))
+    seen: list[str | None] = []
+    watcher = _Watcher(storage, "run-a", lambda entry, _: seen.append(entry.dagster_event.partition), cursor)
+    watcher.on_modified(FileModifiedEvent(watcher._log_path))
+    assert seen == ["b"]
 
 
 def _broken(*_: object) -> None:
