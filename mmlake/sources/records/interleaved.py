@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from mmlake.errors import Fault
 from mmlake.formats.urls import redacted
 from mmlake.records import SourceRef, canonical_json
-from mmlake.sources.raw_items import RawItem, role_of, text_item
+from mmlake.sources.raw_items import RawItem, become_text, role_of
 from mmlake.sources.records.per_row_lists import is_spread, spread
 from mmlake.sources.settings import SourceSettings
 
@@ -93,7 +93,7 @@ def items_of_parts(
     for part in parts:
         item = blank.replace(ref=locate(part.pointer), position=part.position, own=part.own)
         if part.text is not None:
-            yield part, text_item(item, part.text, "document")
+            yield part, become_text(item, part.text, "document")
         else:
             yield part, item.replace(modality=image_home, role=role_of(image_home), fault=_fault(part.address))
 
