@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
+from mmlake.sources.companions.siblings import without_bookkeeping
 from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited

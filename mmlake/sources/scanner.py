@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.companions import manifest_forms
-from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of, is_still
+from mmlake.sources.companions.siblings import without_bookkeeping
+from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in, parts_of
 from mmlake.sources.first_samples import as_found
 from mmlake.sources.ingestion import Reader
@@ -118,7 +118,7 @@ class Scan:
                 old is not None
                 and old.format != LOOSE
                 and old.revision == revision_of([entry, *defaults, *self._around.dependencies(entry)])
-                and is_still(old.format, entry, siblings, self._reader.connectors)
+                and self._reader.connectors.is_still(old.format, entry, siblings)
             ):
                 found.append(old)
             else:
