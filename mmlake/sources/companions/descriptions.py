@@ -26,8 +26,7 @@ from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, TABLES
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.lines import Line, lines, separated_lines
-from mmlake.sources.records.rows import text_alone
+from mmlake.sources.records.lines import Line, lines, separated_lines, text_alone
 from mmlake.sources.records.separated_values import first_cells
 
 NAME = "file_name"

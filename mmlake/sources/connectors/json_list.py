@@ -18,8 +18,7 @@ from mmlake.sources.companions.siblings import has_no_medium
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import fault_of_end, json_elements
-from mmlake.sources.records.rows import rows_of_line, text_alone, with_bytes
+from mmlake.sources.records.lines import fault_of_end, json_elements, rows_of_line, text_alone, with_bytes
 from mmlake.sources.settings import SourceSettings
 
 _START = re.compile(rb"\s*\[\s*\{")

@@ -17,8 +17,7 @@ from mmlake.sources.companions.siblings import has_no_medium
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import separated_lines, stream_of
-from mmlake.sources.records.rows import rows_of_line, text_alone
+from mmlake.sources.records.lines import rows_of_line, separated_lines, stream_of, text_alone
 from mmlake.sources.records.separated_values import first_cells
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to

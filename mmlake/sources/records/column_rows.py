@@ -17,7 +17,7 @@ from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
 from mmlake.sources.records.fields import TextField, first_field
-from mmlake.sources.records.rows import with_bytes
+from mmlake.sources.records.lines import with_bytes
 from mmlake.sources.settings import SourceSettings
 
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
