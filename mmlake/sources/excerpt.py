@@ -19,13 +19,12 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
 from mmlake.sources.companions.siblings import without_bookkeeping
 from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, directory_of
-from mmlake.sources.directory_parts import is_in
-from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
+from mmlake.sources.directory_parts import first_stems, is_in, is_named
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.scanner import Scan, is_other_format
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
+from mmlake.sources.shard import Shard, default_files, limited, revision_of, shard_key, unlimited
 
 _LOG = logging.getLogger("mmlake.sources")
 

@@ -25,8 +25,7 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors import inner_tables
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
-from mmlake.sources.directory_parts import is_in
-from mmlake.sources.first_samples import first_samples, first_stems, is_named
+from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader

@@ -14,11 +14,10 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in, parts_of
-from mmlake.sources.first_samples import as_found
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
+from mmlake.sources.shard import Shard, as_found, default_files, revision_of, shard_key
 
 
 def scan(
