@@ -22,7 +22,7 @@ from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, director
 from mmlake.sources.directory_parts import first_stems, is_in, is_named
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
-from mmlake.sources.scanner import Scan, is_other_format
+from mmlake.sources.scanner import Scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files, limited, revision_of, shard_key, unlimited
 
@@ -86,9 +86,6 @@ class _FirstScan:
         self._reader, self._landing, self._known = reader, reader.landing, known
         self._left = limit  # samples that are still wanted
         self._around = Placement(reader.landing, reader.parsed)
-        self._around.is_no_manifest = lambda entry: (
-            (old := known.get(shard_key(entry.path))) is not None and is_other_format(old, entry)
-        )
 
     def shards(self) -> list[Shard]:
         """The shards with the first samples."""

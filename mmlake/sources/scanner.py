@@ -48,13 +48,6 @@ def scan(
     return sorted(found, key=lambda shard: shard.key)
 
 
-def is_other_format(old: Shard, entry: Entry) -> bool:
-    """Whether the file was a shard of another format than a manifest, and its size and time are what they were: then
-    it need not be opened to know that it is none."""
-    is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
-    return is_same and old.format != MANIFEST
-
-
 class Scan:
     """One pass over the directories of a landing zone, or over some of them. left: how many shards may still be
     opened."""
@@ -174,7 +167,8 @@ class Scan:
         if not self._known:
             return False
         if (old := self._known.get(shard_key(entry.path))) is not None:
-            return is_other_format(old, entry)
+            is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
+            return is_same and old.format != MANIFEST
         if directory not in self._still:
             here = self._listed[1] if self._listed[0] == directory else self._landing.files(directory)
             own = [one for one in here if shard_key(one.path) not in self._known]
