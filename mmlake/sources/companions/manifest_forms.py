@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -103,24 +104,16 @@ def _has_form(record: Any) -> bool:
 
 def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:
     """The records that can be read, as far as the bytes hold them whole."""
-    for data in _pieces(head, is_whole=is_whole):
-        try:
-            yield json.loads(data)
-        except (ValueError, RecursionError):
-            continue
-
-
-def _pieces(head: bytes, *, is_whole: bool) -> Iterator[bytes]:
-    if not is_list(head):
-        lines = head.removeprefix(BOM).splitlines()
-        yield from (line for line in (lines if is_whole else lines[:-1]) if line.strip())
-        return
-    try:
-        for element in elements_of(io.BytesIO(head), len(head)):
-            if isinstance(element, bytes):
-                yield element
-    except UnreadableItem:
-        return  # the bytes end within an element
+    pieces: Iterable[bytes | int]
+    if is_list(head):
+        pieces = elements_of(io.BytesIO(head), len(head))
+    else:
+        pieces = head.removeprefix(BOM).splitlines()[: None if is_whole else -1]
+    with suppress(UnreadableItem):  # the bytes end within an element
+        for data in pieces:
+            with suppress(ValueError, RecursionError):  # a blank line, or no JSON
+                if isinstance(data, bytes):
+                    yield json.loads(data)
 
 
 def _is_scp(head: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import native
@@ -59,9 +60,8 @@ def may_exist(directory: str) -> bool:
 
 def annotation_places(directory: str) -> list[str]:
     """Where the annotations of a directory of images may lie."""
-    above = parent(directory)
-    bases = (directory, above, parent(above) if above is not None else None)
-    return list(dict.fromkeys(place for base in bases if base is not None for place in (base, join(base, HOME))))
+    bases = islice(upwards(directory), 3)
+    return list(dict.fromkeys(place for base in bases for place in (base, join(base, HOME))))
 
 
 def archive_places(path: str) -> list[str]:
