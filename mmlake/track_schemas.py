@@ -54,7 +54,7 @@ _SIGNAL = pa.struct(
         optional("blockiness", pa.float32(), "share of the edges of 8 px blocks that are steps between calm sides"),
         optional("pixelation", pa.float32(), "share of the steps across the picture that stand at even distances"),
         optional("noise", pa.float32(), "standard deviation of noise in calm parts, grey levels"),
-        optional("combing", pa.float32(), "share of tiles whose lines differ from their neighbours alone"),
+        optional("combing", pa.float32(), "share of pixels whose lines alternate with those of the other field"),
     ]
 )
 _WORD = pa.struct(
@@ -84,7 +84,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=6,
+    version=7,
     key=("digest",),
     arrow=pa.schema(
         [

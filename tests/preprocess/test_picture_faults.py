@@ -186,6 +186,29 @@ def test_fields_of_two_moments_are_combed() -> None:
     assert texture_of(scene())["combing"] == 0
 
 
+def test_small_things_that_fall_are_combed() -> None:
+    still, woven = np.full((2, 360, 640), 90, np.uint8)
+    for x, y in np.random.default_rng(3).integers(0, (634, 348), (250, 2)):
+        still[y : y + 5, x : x + 5] = 240
+        woven[y + y % 2 : y + 5 : 2, x : x + 5] = 240  # lines of one field, and of the other four lines lower
+        woven[y + 5 - y % 2 : y + 9 : 2, x : x + 5] = 240
+    assert texture_of(woven)["combing"] > 0.002
+    assert texture_of(still)["combing"] < 0.0005
+
+
+def test_glints_and_noise_are_no_combs_since_they_go_to_and_fro_across_as_well() -> None:
+    rng = np.random.default_rng(4)
+    glints = np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8)
+    assert texture_of(glints)["combing"] == 0
+    assert texture_of(rng.integers(0, 256, (360, 640), dtype=np.uint8))["combing"] == 0
+
+
+def test_thin_lines_of_a_table_are_no_combs() -> None:
+    page = np.full((360, 640), 240, np.uint8)
+    page[::6] = page[1::18] = 60
+    assert texture_of(page)["combing"] == 0
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (47, 640), (64, 20)])
 def test_a_picture_too_small_for_blocks_has_no_texture_of(shape: tuple[int, int]) -> None:
     assert set(texture_of(np.zeros(shape, np.uint8)).values()) == {0.0}

@@ -85,8 +85,8 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"spoiled": 0.04}, "spoiled_colour"),
         ({"lost_rows": 0.11}, None),
         ({"lost_rows": 0.13}, "half_frame"),
-        ({"combing": 0.014}, None),
-        ({"combing": 0.016}, "combed"),
+        ({"combing": 0.0014}, None),
+        ({"combing": 0.0016}, "combed"),
     ],
 )
 def test_a_bound_has_two_sides(store, fields, rule):
