@@ -107,6 +107,15 @@ def test_bars_are_shares_of_the_picture() -> None:
     found = traces([barred])
     assert (found["bar_top"], found["bar_bottom"]) == (pytest.approx(0.125, abs=0.02), pytest.approx(0.125, abs=0.02))
     assert (found["bar_left"], found["bar_right"]) == (0, 0)
+    assert found["bar_edge"] > 0.9
+
+
+def test_a_thing_before_black_has_no_bars_that_end_in_a_line() -> None:
+    y, x = np.indices((360, 640))
+    planet = np.where((y - 180) ** 2 + (x - 320) ** 2 < 130**2, scene(), 0).astype(np.uint8)
+    found = traces([planet])
+    assert found["bar_top"] > 0.1
+    assert found["bar_edge"] < 0.4
 
 
 @pytest.mark.parametrize("fill", [lambda line: line, lambda line: np.full_like(line, 130)])
