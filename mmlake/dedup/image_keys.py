@@ -174,11 +174,11 @@ def _within(asking: Words, targets: Words, *, radius: int, most: int) -> tuple[P
     if not len(targets) or not len(asking):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if len(asking) * len(targets) <= _BRUTE:
-        return np.nonzero(np.bitwise_count(asking[:, None] ^ targets[None]) <= radius)
+        left, right = np.nonzero(np.bitwise_count(asking[:, None] ^ targets[None]) <= radius)
+        return left.astype(np.int64), right.astype(np.int64)
     masks, bits = _masks(len(targets), radius)
     found = [_in_groups(asking, targets, masks, at, bits, radius=radius, most=most) for at in range(len(masks))]
-    left, right = (np.concatenate(side) for side in zip(*found, strict=True))
-    return left, right
+    return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
 
 
 def _in_groups(

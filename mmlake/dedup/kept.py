@@ -71,7 +71,8 @@ class Units:
 
     def _before(self, prior: Kept) -> Positions:
         """Of each unit the row that it had with the same prints; -1: none."""
-        at = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1).to_numpy().astype(np.int64)
+        found = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1)
+        at: Positions = found.to_numpy().astype(np.int64)
         known = np.flatnonzero(at >= 0)
         at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
         return at
