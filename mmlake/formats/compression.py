@@ -42,20 +42,24 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    decoder = _DECODERS[compression](source)
-    return io.BufferedReader(Expanded(source, decoder, name=compression, limit_bytes=limit_bytes), 1 << 16)
+    return io.BufferedReader(_expanded(source, compression, limit_bytes), 1 << 16)
 
 
 def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
     found = bytearray()
     try:
-        reader = Expanded(source, _DECODERS[compression](source), name=compression, limit_bytes=1 << 62)
+        reader = _expanded(source, compression, 1 << 62)
         while (left := size_bytes - len(found)) and (part := reader.read(left)):
             found += part
     except UnreadableItem:
         pass
     return bytes(found)
+
+
+def _expanded(source: IO[bytes], compression: str, limit_bytes: int) -> Expanded:
+    decoder = Salvaged(source, _DECODERS[compression])
+    return Expanded(source, decoder, name=compression, limit_bytes=limit_bytes)
 
 
 class Decoder(Protocol):
@@ -98,7 +102,7 @@ class Inflater:
     """zlib's decompressor with the interface of those of bz2 and lzma."""
 
     def __init__(self, window_bits: int) -> None:
-        self._inflater, self.needs_input = zlib.decompressobj(window_bits), True
+        self._inflater, self._held, self.needs_input = zlib.decompressobj(window_bits), b"", True
 
     @property
     def eof(self) -> bool:
@@ -106,44 +110,20 @@ class Inflater:
 
     @property
     def unused_data(self) -> bytes:
-        return self._inflater.unused_data
+        return self._inflater.unused_data + self._held
 
     def decompress(self, data: bytes, size: int) -> bytes:
-        """The next bytes, at most so many."""
-        data = self._inflater.decompress(self._inflater.unconsumed_tail + data, size)
-        self.needs_input = not self._inflater.unconsumed_tail and len(data) < size
-        return data
-
-
-class _Gunzip(Inflater):
-    """The same of one gzip member, its checksum verified, that gives what stands before a wrong bit before it fails:
-    zlib, and the standard library's reader, drop what they have then."""
-
-    def __init__(self) -> None:
-        super().__init__(31)  # gzip header and trailer
-        self._has_failed = False
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        before, pending = self._inflater.copy(), self._inflater.unconsumed_tail + data
-        try:
-            return super().decompress(data, size)
-        except zlib.error:
-            salvaged = b"" if self._has_failed else _salvage(before, pending)
-            self._has_failed, self.needs_input = True, False
-            if not salvaged:
-                raise
-            return salvaged
-
-
-def _salvage(member: Any, data: bytes) -> bytes:
-    """What the compressed bytes give before the first that is wrong."""
-    parts = []
-    for at in range(len(data)):
-        try:
-            parts.append(member.decompress(data[at : at + 1]))
-        except zlib.error:
-            break
-    return b"".join(parts)
+        """The next bytes, at most so many; a single one of no more input than it takes, since zlib drops it where what
+        follows is wrong."""
+        found, self._held = b"", self._held + data
+        while not found:
+            taken = self._held[:1] if size == 1 else self._held
+            found = self._inflater.decompress(taken, size)
+            self._held = self._inflater.unconsumed_tail + self._held[len(taken) :]
+            if not self._held or self.eof:
+                break
+        self.needs_input = not self._held and len(found) < size
+        return found
 
 
 class Stepwise:
@@ -213,34 +193,28 @@ class _Streams:
         return self._stream
 
 
-class _Resumed:
-    """Streams whose decompressors drop what they have when they fail."""
+class Salvaged:
+    """A stream whose decoder drops what it holds when it fails, as zlib, bz2, lzma and pyarrow do: what stands before a
+    cut or a wrong bit is given first."""
 
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source, self._count, self._step = source, 0, 0
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin to expand the source, which is at its start."""
-        raise NotImplementedError
-
-    def _next(self, size: int) -> bytes:
-        """As `read`, with all that the decompressor holds lost where it raises."""
-        raise NotImplementedError
+    def __init__(self, source: IO[bytes], begin: Callable[[IO[bytes]], Decoder]) -> None:
+        """begin: makes the decoder of a source that is at its start."""
+        self._source, self._begin, self._decoder = source, begin, begin(source)
+        self._count, self._step = 0, 0  # bytes given; at most so many at a time, 0 for as many as are wanted
 
     def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
+        """As `Decoder`."""
         try:
-            data = self._next(min(size, self._step or size))
+            data = self._decoder.read(min(size, self._step or size))
         except Damaged as error:
-            if self._step == 1:
+            if self._step == 1 or not self._source.seekable():
                 raise (EOFError if isinstance(error, _Truncated) else Damaged) from error
             # come back to this place and go on in small steps, then byte by byte, until it fails again
             self._source.seek(0)
-            self._restart()
+            self._decoder = self._begin(self._source)
             self._step, left = 1 if self._step else 1024, self._count
-            while left:
-                left -= len(self._next(min(left, 1 << 16)))
+            while left and (again := self._decoder.read(min(left, 1 << 16))):
+                left -= len(again)
             return self.read(size)
         self._count += len(data)
         return data
@@ -250,41 +224,27 @@ class _Truncated(Damaged):
     """They end too early."""
 
 
-class Zstd(_Resumed):
+class Zstd:
     """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the
     data (measured, 0.25)."""
 
-    def _restart(self) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         import pyarrow as pa
 
-        self._stream = pa.CompressedInputStream(pa.PythonFile(Kept(self._source), mode="r"), "zstd")
+        self._stream = pa.CompressedInputStream(pa.PythonFile(Kept(source), mode="r"), "zstd")
 
-    def _next(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
+        """As `Decoder`, but for a cut stream, which is `Damaged` too."""
         try:
             return bytes(self._stream.read(size))
         except (OSError, ValueError) as error:
             raise (_Truncated if "Truncated" in str(error) else Damaged) from error
 
 
-class _ResumedStreams(_Resumed):
-    """bzip2 or xz streams."""
-
-    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
-        self._begin = partial(_Streams, source, mark, decompressor)
-        super().__init__(source)
-
-    def _restart(self) -> None:
-        self._streams = self._begin()
-
-    def _next(self, size: int) -> bytes:
-        return self._streams.read(size)
-
-
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
-    "gzip": partial(_Streams, mark=b"", decompressor=_Gunzip),  # zlib itself holds what begins against its mark
+    # zlib itself holds what begins against its mark; 31: gzip header and trailer
+    "gzip": partial(_Streams, mark=b"", decompressor=partial(Inflater, 31)),
     "zstd": Zstd,
-    "bzip2": partial(_ResumedStreams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
-    "xz": partial(
-        _ResumedStreams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)
-    ),
+    "bzip2": partial(_Streams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
+    "xz": partial(_Streams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)),
 }
