@@ -20,6 +20,7 @@ _SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over,
 _XZ = b"\xfd7zXZ\0"
 # and the first block's mark, or that of an empty stream: four letters alone begin texts
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+GZIP_BITS = 31  # what zlib calls a stream with gzip's header and trailer
 MARK_BYTES = 10  # so many first bytes name the compression
 SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
 MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
@@ -42,24 +43,19 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    return io.BufferedReader(_expanded(source, compression, limit_bytes), 1 << 16)
+    return io.BufferedReader(Expanded.of(source, compression, limit_bytes=limit_bytes), 1 << 16)
 
 
 def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
     found = bytearray()
     try:
-        reader = _expanded(source, compression, 1 << 62)
+        reader = Expanded.of(source, compression, limit_bytes=1 << 62)
         while (left := size_bytes - len(found)) and (part := reader.read(left)):
             found += part
     except UnreadableItem:
         pass
     return bytes(found)
-
-
-def _expanded(source: IO[bytes], compression: str, limit_bytes: int) -> Expanded:
-    decoder = Salvaged(source, _DECODERS[compression])
-    return Expanded(source, decoder, name=compression, limit_bytes=limit_bytes)
 
 
 class Decoder(Protocol):
@@ -78,6 +74,12 @@ class Expanded(Converted):
 
     def __init__(self, source: IO[bytes], decoder: Decoder, *, name: str, limit_bytes: int) -> None:
         self._source, self._decoder, self._name, self._limit, self._count = source, decoder, name, limit_bytes, 0
+
+    @classmethod
+    def of(cls, source: IO[bytes], compression: str, *, limit_bytes: int) -> Expanded:
+        """What the stream expands to, unbuffered."""
+        decoder = Salvaged(source, _DECODERS[compression])
+        return cls(source, decoder, name=compression, limit_bytes=limit_bytes)
 
     def next_bytes(self, size: int) -> bytes:
         try:
@@ -242,8 +244,8 @@ class Zstd:
 
 
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
-    # zlib itself holds what begins against its mark; 31: gzip header and trailer
-    "gzip": partial(_Streams, mark=b"", decompressor=partial(Inflater, 31)),
+    # zlib itself holds what begins against its mark
+    "gzip": partial(_Streams, mark=b"", decompressor=partial(Inflater, GZIP_BITS)),
     "zstd": Zstd,
     "bzip2": partial(_Streams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
     "xz": partial(_Streams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)),

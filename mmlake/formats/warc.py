@@ -20,7 +20,7 @@ from typing import IO, Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import http_responses
 from mmlake.formats.checksums import Checksum
-from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
+from mmlake.formats.compression import GZIP_BITS, MARK_BYTES, Expanded, Inflater, Stepwise, compression_of
 from mmlake.formats.http_responses import MAX_HEADER_BYTES, HttpResponse, response_of
 from mmlake.formats.texts import Limits, printable
 from mmlake.formats.urls import redacted
@@ -35,7 +35,6 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
-_INPUT_BYTES = 1 << 16
 _KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated",
 "warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
          "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
@@ -111,7 +110,8 @@ def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Re
     elif compression is not None:
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
-            broken, label = _expand(file, spool, compression, settings), _label(None)
+            stream = Expanded.of(Kept(file), compression, limit_bytes=settings.max_shard_bytes)
+            broken, label = _expand(stream, spool), _label(None)
             size = spool.tell()
             yield from _marked(_walk(spool, 0, size, label, plain=False), broken, label(size))
     else:
@@ -124,10 +124,10 @@ def _label(member_at: int | None) -> Any:
     return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
 
 
-def _expand(file: IO[bytes], spool: IO[bytes], compression: str, settings: Limits) -> Fault | None:
+def _expand(stream: Expanded, spool: IO[bytes]) -> Fault | None:
+    """Why the stream is not whole; what it expands to is in the spool."""
     try:
-        stream = expanded(io.BufferedReader(Kept(file)), compression, limit_bytes=settings.max_shard_bytes)
-        while part := stream.read1(_CHUNK_BYTES):
+        while part := stream.next_bytes(_CHUNK_BYTES):
             spool.write(part)
     except UnreadableItem as error:
         return Fault.of(error)
@@ -148,32 +148,13 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
             at = found
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
-            end, broken = _inflate(file, at, spool, settings.max_shard_bytes)
-            label = _label(at)
+            file.seek(at)
+            member, label = Stepwise(file, Inflater(GZIP_BITS)), _label(at)
+            stream = Expanded(Kept(file), member, name="gzip", limit_bytes=settings.max_shard_bytes)
+            broken = _expand(stream, spool)
+            end = file.tell() - len(member.rest)
             yield from _marked(_walk(spool, 0, spool.tell(), label, plain=False), broken, label(0))
             at = end if broken is None else _next_member(file, at + 1, size)
-
-
-def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tuple[int, Fault | None]:
-    """(byte behind the member, why it is not whole); what it expands to is in the spool."""
-    file.seek(at)
-    inflater, data, count = zlib.decompressobj(31), b"", 0
-    while not inflater.eof:
-        data = data or file.read(_INPUT_BYTES)
-        if not data:
-            reason = f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
-            return at, Fault(1002, reason)
-        try:
-            part = inflater.decompress(data, _CHUNK_BYTES)
-        except zlib.error:
-            reason = f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
-            return at, Fault(1003, reason)
-        data = inflater.unconsumed_tail
-        count += len(part)
-        if count > limit_bytes:
-            return at, Fault(1008, f"expanded_bytes>={count} not in [0, {limit_bytes}]")
-        spool.write(part)
-    return file.tell() - len(inflater.unused_data), None
 
 
 def _next_member(file: IO[bytes], at: int, size: int) -> int:
@@ -181,7 +162,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
     for found in _occurrences(file, _GZIP, at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(31).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
+            if zlib.decompressobj(GZIP_BITS).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
                 return found
         except zlib.error:
             continue
