@@ -83,7 +83,7 @@ class ArrowFile:
     """The file or stream that is open."""
 
     def __init__(self, file: File, limits: ColumnarLimits) -> None:
-        self._file, self._limits, self._rows = file, limits, child_source.Rows()
+        self._file, self._limits, self._slices = file, limits, child_source.Rows()
         mark = bytes(file.read_at(0, 8))
         if mark.startswith(_FEATHER_1):
             reason = "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)"
@@ -106,10 +106,6 @@ class ArrowFile:
         self._found = self._in_order(schema.body_at) if blocks is None else self._by_blocks(blocks)
         num_batches = None if blocks is None else sum(kind == _BATCH for kind, _ in blocks)
         self.opened = Answer({"num_batches": num_batches}, (), self._decoder.schema)
-
-    def answer(self, do: str, **request: Any) -> Answer:
-        """What a part is, or some of its rows."""
-        return Answer(self._part(**request)) if do == "part" else self._batch(**request)
 
     def _first(self, mark: bytes) -> int:
         """Where the first message begins, with anything but zero; the last bytes of the mark may be its own."""
@@ -212,12 +208,12 @@ class ArrowFile:
             raise Refused(1002, f"the file stops at byte {at + len(found)}, within a message")
         return found
 
-    def _part(self, at: int) -> dict[str, Any]:
+    def part(self, at: int) -> Answer:
         """What is said of the part with this number. Dictionaries are loaded as they are passed."""
         while len(self._parts) <= at:
             kind, found = next(self._found, (0, None))
             if found is None:
-                return {"is_end": True}
+                return Answer({"is_end": True})
             number = self._counts.get(kind, self._counts[_BATCH])
             if kind in self._counts:
                 self._counts[kind] += 1
@@ -229,8 +225,8 @@ class ArrowFile:
         kind, number, found = self._parts[at]
         about = {"is_dictionary": kind == _DICTIONARY, "number": number}
         if isinstance(found, Refused):
-            return {**about, "num_rows": 0, "broken": [found.code, found.reason]}
-        return {**about, "num_rows": found.num_rows}
+            return Answer({**about, "num_rows": 0, "broken": [found.code, found.reason]})
+        return Answer({**about, "num_rows": found.num_rows})
 
     def _added(self, message: _Message) -> _Message | Refused:
         try:
@@ -252,13 +248,13 @@ class ArrowFile:
             raise Refused(1008, reason)
         return limit_bytes
 
-    def _batch(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
+    def rows(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
         """Rows of a record batch from that one on. limit, is_careful: not needed, since it is decoded as a whole."""
-        self._part(part)
+        self.part(part)
         _, _, message = self._parts[part]
         if isinstance(message, Refused):
             raise message
-        answer = self._rows.take(offset, (part,), self._decoded(message), self._limits.batch_bytes)
+        answer = self._slices.take(offset, (part,), self._decoded(message), self._limits.batch_bytes)
         return answer._replace(head={**answer.head, "limit_bytes": self._check(message, 0)})
 
     def _decoded(self, message: _Message) -> Iterator[pa.RecordBatch]:
