@@ -129,16 +129,18 @@ class Inflater:
 
 
 class Stepwise:
-    """One stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
+    """A stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
 
-    def __init__(self, source: IO[bytes], decompressor: Any, first: bytes = b"") -> None:
-        """first: what was read of the stream already."""
-        self._source, self._decompressor, self._held = source, decompressor, first
+    def __init__(self, source: IO[bytes], begin: Callable[[], Any], *, mark: bytes | None = None) -> None:
+        """begin: makes the decompressor. mark: what each begins with, where several streams may stand one behind
+        another, zero padding between and after them; None: there is one."""
+        self._source, self._begin, self._mark = source, begin, mark
+        self._decompressor, self._held = begin(), b""
 
     def read(self, size: int) -> bytes:
         """As `Decoder`."""
         data = b""
-        while not data and not self._decompressor.eof:
+        while not data and (not self._decompressor.eof or self._has_next()):
             more, needs_input = b"", self._decompressor.needs_input
             if needs_input:
                 more, self._held = self._held or self._source.read(_INPUT_BYTES), b""
@@ -154,6 +156,19 @@ class Stepwise:
                 raise EOFError
         return data
 
+    def _has_next(self) -> bool:
+        """Whether another stream follows, which is begun."""
+        if self._mark is None:
+            return False
+        held = self.rest
+        while not (held := held.lstrip(b"\0")):
+            if not (held := self._source.read(_INPUT_BYTES)):
+                return False
+        if held[: len(self._mark)] != self._mark[: len(held)]:
+            raise Damaged  # and no stream that was cut
+        self._decompressor, self._held = self._begin(), held
+        return True
+
     @property
     def rest(self) -> bytes:
         """What was read behind the end of the stream."""
@@ -162,37 +177,6 @@ class Stepwise:
     def has_rest(self) -> bool:
         """Whether bytes follow the end of the stream."""
         return bool(self.rest or self._source.read(1))
-
-
-class _Streams:
-    """gzip members, or bzip2 or xz streams, one behind another, zero padding between and after them."""
-
-    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
-        """mark: what each of them begins with."""
-        self._source, self._mark, self._decompressor = source, mark, decompressor
-        self._input, self._num_streams = b"", 0
-        self._stream: Stepwise | None = None
-
-    def read(self, size: int) -> bytes:
-        """As `Decoder`."""
-        while (stream := self._stream or self._next_stream()) is not None:
-            if data := stream.read(size):
-                return data
-            self._input, self._stream = stream.rest, None
-        return b""
-
-    def _next_stream(self) -> Stepwise | None:
-        padding = b"\0" if self._num_streams else b""
-        while not (padded := self._input.lstrip(padding)):
-            self._input = self._source.read(_INPUT_BYTES)
-            if not self._input:
-                return None
-        self._input = padded
-        if self._num_streams and padded[: len(self._mark)] != self._mark[: len(padded)]:
-            raise Damaged  # and no stream that was cut
-        self._num_streams += 1
-        self._stream = Stepwise(self._source, self._decompressor(), padded)
-        return self._stream
 
 
 class Salvaged:
@@ -245,8 +229,8 @@ class Zstd:
 
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
     # zlib itself holds what begins against its mark
-    "gzip": partial(_Streams, mark=b"", decompressor=partial(Inflater, GZIP_BITS)),
+    "gzip": partial(Stepwise, begin=partial(Inflater, GZIP_BITS), mark=b""),
     "zstd": Zstd,
-    "bzip2": partial(_Streams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
-    "xz": partial(_Streams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)),
+    "bzip2": partial(Stepwise, begin=bz2.BZ2Decompressor, mark=b"BZh"),
+    "xz": partial(Stepwise, begin=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES), mark=_XZ),
 }

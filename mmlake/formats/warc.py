@@ -14,7 +14,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
@@ -149,7 +149,7 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(at)
-            member, label = Stepwise(file, Inflater(GZIP_BITS)), _label(at)
+            member, label = Stepwise(file, partial(Inflater, GZIP_BITS)), _label(at)
             stream = Expanded(Kept(file), member, name="gzip", limit_bytes=settings.max_shard_bytes)
             broken = _expand(stream, spool)
             end = file.tell() - len(member.rest)

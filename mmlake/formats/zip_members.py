@@ -7,6 +7,7 @@ import bz2
 import io
 import lzma
 import zlib
+from functools import partial
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
@@ -133,8 +134,8 @@ def _unpacker(packed: IO[bytes], member: ZipMember) -> Stepwise | Salvaged:
     if member.method == zip_format.ZSTD:
         return Salvaged(packed, Zstd)
     if member.method == zip_format.DEFLATED:
-        return Stepwise(packed, Inflater(-zlib.MAX_WBITS))
-    return Stepwise(packed, bz2.BZ2Decompressor() if member.method == zip_format.BZIP2 else _lzma(packed))
+        return Stepwise(packed, partial(Inflater, -zlib.MAX_WBITS))
+    return Stepwise(packed, bz2.BZ2Decompressor if member.method == zip_format.BZIP2 else partial(_lzma, packed))
 
 
 def _lzma(packed: IO[bytes]) -> Any:
