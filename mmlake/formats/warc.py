@@ -308,51 +308,41 @@ class Payload:
     and content codings undone, its publisher's digests verified (ISO 28500, 5.8 and 5.9)."""
 
     record: Record
-    response: HttpResponse | None  # of a record of type `response`
+    response: HttpResponse  # of a record of another type than `response`, one that says no more than the record's own
     limit_bytes: int  # of the body, also after its codings are undone
 
     @classmethod
     def of(cls, record: Record, *, limit_bytes: int) -> Payload:
         """The payload of the record. Raises UnreadableItem 1003 for a response that is no HTTP."""
         if record.field("warc-type") != "response":
-            return cls(record, None, limit_bytes)
+            of_record = (("content-type", record.field("content-type") or ""),)
+            return cls(record, HttpResponse(200, of_record, 0), limit_bytes)
         with record.block() as stream:
             head = stream.read(MAX_HEADER_BYTES)
         return cls(record, response_of(head, size_bytes=record.size_bytes), limit_bytes)
 
     @property
-    def offset(self) -> int:
-        """The byte of the block at which the body starts."""
-        return self.response.size_bytes if self.response else 0
-
-    @property
-    def content_type(self) -> str:
-        """The declared type of the body; "" where there is none."""
-        return (self.response.header("content-type") if self.response else self.record.field("content-type")) or ""
+    def is_response(self) -> bool:
+        """Whether the record holds one."""
+        return self.response.size_bytes > 0
 
     @property
     def is_stored_bare(self) -> bool:
         """Whether the body is in the file as it is, and the record states no digest that it could miss."""
         if any(self.record.field(f"warc-{name}-digest") for name in ("payload", "block")):
             return False
-        return self.response is None or not (self.response.is_chunked or self.response.codings)
+        return not (self.response.is_chunked or self.response.codings)
 
     def stored(self) -> IO[bytes]:
         """The body as it is in the record, with chunks and content codings."""
-        return self.record.block(self.offset)
+        return self.record.block(self.response.size_bytes)
 
     def open(self) -> IO[bytes]:
         """The body. Raises UnreadableItem: 1010 where it is not what a digest states; as `http_responses` says."""
         if self._mismatch is not None:
             raise UnreadableItem(self._mismatch.code, self._mismatch.reason)
-        stream = http_responses.dechunked(self.stored()) if self._is_chunked else self.stored()
-        return http_responses.decoded(
-            stream, self.response.codings if self.response else (), limit_bytes=self.limit_bytes
-        )
-
-    @property
-    def _is_chunked(self) -> bool:
-        return self.response is not None and self.response.is_chunked
+        stream = http_responses.dechunked(self.stored()) if self.response.is_chunked else self.stored()
+        return http_responses.decoded(stream, self.response.codings, limit_bytes=self.limit_bytes)
 
     @cached_property
     def _mismatch(self) -> Fault | None:
@@ -366,7 +356,7 @@ class Payload:
             return None
         try:
             # Some crawlers hash the body before they chunk it, some after.
-            if self._is_chunked and payload.fits(http_responses.dechunked(self.stored())):
+            if self.response.is_chunked and payload.fits(http_responses.dechunked(self.stored())):
                 return None
         except UnreadableItem:
             pass
