@@ -17,10 +17,11 @@ import pyarrow as pa
 from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.child_source import Answer, Buffer, ColumnarLimits, File, Refused
 
-MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
-_CONTINUES = b"\xff\xff\xff\xff"
+MAGIC, FEATHER_1 = b"ARROW1", b"FEA1"
+CONTINUES = b"\xff\xff\xff\xff"
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # kinds of messages
 _MAX_HEAD_BYTES = 12 << 20  # of a message without its body: a thousand columns are 0.3 MB
+_MAX_LEGACY_SCHEMA_BYTES = 1 << 20  # where a length alone begins the stream, which other bytes may resemble
 _MAX_PADDING_BYTES = 64  # up to where a writer may align the first message
 _MAX_BLOCKS = 1 << 20  # parts of one file
 _BLOCK = struct.Struct("<qiiq")  # place, bytes of the head, padding, bytes of the body
@@ -59,7 +60,7 @@ def _reached(data: bytes, place: int) -> int:
 
 def _parsed(head: bytes, body_at: int) -> _Message:
     """Raises Refused where the message does not parse."""
-    data = head[8 if head.startswith(_CONTINUES) else 4 :]
+    data = head[8 if head.startswith(CONTINUES) else 4 :]
     try:
         table = _number(data, 0, "I")
         places = [_place(data, table, field) for field in (1, 2, 3)]
@@ -79,13 +80,26 @@ def _parsed(head: bytes, body_at: int) -> _Message:
     return _Message(head, body_at, kind, body_bytes, num_rows, is_compressed)
 
 
+def is_schema(head: bytes) -> bool:
+    """Whether the bytes begin with the message of a schema; of a large one, as far as they go."""
+    start = 8 if head.startswith(CONTINUES) else 4
+    size = int.from_bytes(head[start - 4 : start], "little")
+    if not 16 <= size <= (_MAX_HEAD_BYTES if start == 8 else _MAX_LEGACY_SCHEMA_BYTES) or size % 8 not in (0, 4):
+        return False
+    try:
+        found = _parsed(head[: start + size], 0)
+    except Refused:
+        return False
+    return found.kind == _SCHEMA and not found.body_bytes
+
+
 class ArrowFile:
     """The file or stream that is open."""
 
     def __init__(self, file: File, limits: ColumnarLimits) -> None:
         self._file, self._limits, self._slices = file, limits, child_source.Rows()
         mark = bytes(file.read_at(0, 8))
-        if mark.startswith(_FEATHER_1):
+        if mark.startswith(FEATHER_1):
             reason = "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)"
             raise Refused(1005, reason)
         self._is_file = mark.startswith(MAGIC)
@@ -179,7 +193,7 @@ class ArrowFile:
         mark = bytes(self._file.read_at(at, 8))
         if len(mark) < 4:
             raise Refused(1002, f"the file stops at byte {at + len(mark)}, before the mark of its end")
-        tail = bytes(self._file.read_at(at + (8 if mark.startswith(_CONTINUES) else 4), _MAX_HEAD_BYTES))
+        tail = bytes(self._file.read_at(at + (8 if mark.startswith(CONTINUES) else 4), _MAX_HEAD_BYTES))
         if self._is_file and not tail.endswith(MAGIC):
             raise Refused(1002, "the file stops before the end of its footer")
         if not self._is_file and tail:
@@ -188,7 +202,7 @@ class ArrowFile:
     def _head(self, at: int) -> bytes | None:
         """The message there without its body; None at the end. Raises Refused."""
         mark = bytes(self._file.read_at(at, 8))
-        start_bytes = 8 if mark.startswith(_CONTINUES) else 4
+        start_bytes = 8 if mark.startswith(CONTINUES) else 4
         if not mark:
             return None
         if len(mark) < start_bytes:
