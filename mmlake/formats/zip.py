@@ -212,6 +212,14 @@ def _descriptor_bytes(data: bytes) -> int:
 
 def header_at(window: Window, at: int) -> tuple[ZipMember, int]:
     """(the member as the header there says it, where its bytes begin). Raises UnreadableItem 1001 and 1002."""
+    flags, method, crc, packed, size, raw, extra = _header(window, at)
+    name, body_at = _name(raw, extra, flags), at + _HEADER.size + len(raw) + len(extra)
+    refused = _refused(name, flags, method, packed, size)
+    return ZipMember(name, raw, at, packed, min(size, _MOST), method, flags, crc, refused), body_at
+
+
+def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, bytes]:
+    """(flags, method, CRC, packed bytes, bytes, name, extra field)."""
     head = window.read(at, _HEADER.size)
     if head[:4] != HEADER:
         raise UnreadableItem(1002 if at >= window.size_bytes else 1001, f"no member's header stands at byte {at}")
@@ -224,10 +232,7 @@ def header_at(window: Window, at: int) -> tuple[ZipMember, int]:
     raw, extra = body[:num_name], body[num_name:]
     if _FULL in (packed, size):
         size, packed, _ = _long(extra, size, packed, 0)
-    name = _name(raw, extra, flags)
-    refused = _refused(name, flags, method, packed, size)
-    member = ZipMember(name, raw, at, packed, min(size, _MOST), method, flags, crc, refused)
-    return member, at + _HEADER.size + len(body)
+    return flags, method, crc, packed, size, raw, extra
 
 
 def data_of(window: Window, member: ZipMember, stop: int) -> int:
@@ -236,16 +241,16 @@ def data_of(window: Window, member: ZipMember, stop: int) -> int:
     Raises UnreadableItem: 1001 where the header there describes another member, 1007 where the bytes reach into what
     follows, 1002 where the file ends.
     """
-    said, start = header_at(window, member.header)
-    end, numbers = start + member.packed_bytes, ("packed_bytes", "size_bytes", "crc")
-    # those behind the bytes are 0 before them
-    held = [name for name in numbers if getattr(said, name) or not said.flags & _DESCRIBED]
+    flags, method, crc, packed, size, raw, extra = _header(window, member.header)
+    start = member.header + _HEADER.size + len(raw) + len(extra)
+    end = start + member.packed_bytes
+    stated, said = (member.spelling, member.method, member.flags & _ENCRYPTED), (raw, method, flags & _ENCRYPTED)
+    sizes = (member.packed_bytes, packed), (member.size_bytes, size), (member.crc, crc)
     what = ""
-    if member.spelling != said.spelling:
-        what = "another name"
-    elif (member.method, member.flags & _ENCRYPTED) != (said.method, said.flags & _ENCRYPTED):
-        what = "another method" if member.method != said.method else "another encryption"
-    elif any(getattr(member, name) != getattr(said, name) for name in held):
+    if stated != said:
+        names = zip(("another name", "another method", "another encryption"), stated, said, strict=True)
+        what = next(name for name, one, other in names if one != other)
+    elif any(one != other and not (flags & _DESCRIBED and not other) for one, other in sizes):
         what = "other sizes or another CRC"
     if what:
         both = f"the archive's directory and the header at byte {member.header}"
