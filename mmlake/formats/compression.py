@@ -43,19 +43,25 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    return io.BufferedReader(Expanded.of(source, compression, limit_bytes=limit_bytes), 1 << 16)
+    decoder = decoder_of(source, compression)
+    return io.BufferedReader(Expanded(source, decoder, name=compression, limit_bytes=limit_bytes), 1 << 16)
 
 
 def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
     found = bytearray()
     try:
-        reader = Expanded.of(source, compression, limit_bytes=1 << 62)
-        while (left := size_bytes - len(found)) and (part := reader.read(left)):
+        decoder = decoder_of(source, compression)
+        while (left := size_bytes - len(found)) and (part := next_of(decoder, left, compression, 0, 1 << 62)):
             found += part
     except UnreadableItem:
         pass
     return bytes(found)
+
+
+def decoder_of(source: IO[bytes], compression: str) -> Decoder:
+    """What expands the stream, which is at its start."""
+    return Salvaged(source, _DECODERS[compression])
 
 
 class Decoder(Protocol):
@@ -75,25 +81,25 @@ class Expanded(Converted):
     def __init__(self, source: IO[bytes], decoder: Decoder, *, name: str, limit_bytes: int) -> None:
         self._source, self._decoder, self._name, self._limit, self._count = source, decoder, name, limit_bytes, 0
 
-    @classmethod
-    def of(cls, source: IO[bytes], compression: str, *, limit_bytes: int) -> Expanded:
-        """What the stream expands to, unbuffered."""
-        decoder = Salvaged(source, _DECODERS[compression])
-        return cls(source, decoder, name=compression, limit_bytes=limit_bytes)
-
     def next_bytes(self, size: int) -> bytes:
-        try:
-            data = self._decoder.read(size)
-        except EOFError as error:
-            reason = f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
-            raise UnreadableItem(1002, reason) from error
-        except Damaged as error:
-            reason = f"the {self._name} stream is damaged after {self._count} expanded bytes"
-            raise UnreadableItem(1003, reason) from error
-        if self._count + len(data) > self._limit:
-            raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
+        data = next_of(self._decoder, size, self._name, self._count, self._limit)
         self._count += len(data)
         return data
+
+
+def next_of(decoder: Decoder, size: int, name: str, num_given: int, limit_bytes: int) -> bytes:
+    """The next bytes of a stream that gave so many. Raises UnreadableItem as reading what `expanded` gives does."""
+    try:
+        data = decoder.read(size)
+    except EOFError as error:
+        reason = f"the {name} stream stops after {num_given} expanded bytes, before its end mark"
+        raise UnreadableItem(1002, reason) from error
+    except Damaged as error:
+        reason = f"the {name} stream is damaged after {num_given} expanded bytes"
+        raise UnreadableItem(1003, reason) from error
+    if num_given + len(data) > limit_bytes:
+        raise UnreadableItem(1008, f"expanded_bytes>={num_given + len(data)} not in [0, {limit_bytes}]")
+    return data
 
 
 class Damaged(Exception):

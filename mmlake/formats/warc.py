@@ -18,13 +18,12 @@ from functools import cached_property, partial
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats import http_responses
+from mmlake.formats import compression, http_responses
 from mmlake.formats.checksums import Checksum
-from mmlake.formats.compression import GZIP_BITS, MARK_BYTES, Expanded, Inflater, Stepwise, compression_of
 from mmlake.formats.http_responses import MAX_HEADER_BYTES, HttpResponse, response_of
 from mmlake.formats.texts import Limits, printable
 from mmlake.formats.urls import redacted
-from mmlake.streams import Kept, Slice
+from mmlake.streams import Slice
 
 MARK = b"WARC/1."
 
@@ -104,15 +103,14 @@ def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Re
     format allows it.
     """
     file.seek(0)
-    compression = compression_of(file.read(MARK_BYTES))
-    if compression == "gzip":
+    packing = compression.compression_of(file.read(compression.MARK_BYTES))
+    if packing == "gzip":
         yield from _members(file, settings, start)
-    elif compression is not None:
+    elif packing is not None:
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
-            stream = Expanded.of(Kept(file), compression, limit_bytes=settings.max_shard_bytes)
-            broken, label = _expand(stream, spool), _label(None)
-            size = spool.tell()
+            broken = _expand(compression.decoder_of(file, packing), spool, packing, settings)
+            size, label = spool.tell(), _label(None)
             yield from _marked(_walk(spool, 0, size, label, plain=False), broken, label(size))
     else:
         size = file.seek(0, io.SEEK_END)
@@ -124,11 +122,12 @@ def _label(member_at: int | None) -> Any:
     return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
 
 
-def _expand(stream: Expanded, spool: IO[bytes]) -> Fault | None:
+def _expand(decoder: compression.Decoder, spool: IO[bytes], name: str, settings: Limits) -> Fault | None:
     """Why the stream is not whole; what it expands to is in the spool."""
+    count, limit_bytes = 0, settings.max_shard_bytes
     try:
-        while part := stream.next_bytes(_CHUNK_BYTES):
-            spool.write(part)
+        while part := compression.next_of(decoder, _CHUNK_BYTES, name, count, limit_bytes):
+            count += spool.write(part)
     except UnreadableItem as error:
         return Fault.of(error)
     return None
@@ -149,9 +148,8 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(at)
-            member, label = Stepwise(file, partial(Inflater, GZIP_BITS)), _label(at)
-            stream = Expanded(Kept(file), member, name="gzip", limit_bytes=settings.max_shard_bytes)
-            broken = _expand(stream, spool)
+            member, label = compression.Stepwise(file, partial(compression.Inflater, compression.GZIP_BITS)), _label(at)
+            broken = _expand(member, spool, "gzip", settings)
             end = file.tell() - len(member.rest)
             yield from _marked(_walk(spool, 0, spool.tell(), label, plain=False), broken, label(0))
             at = end if broken is None else _next_member(file, at + 1, size)
@@ -162,7 +160,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
     for found in _occurrences(file, _GZIP, at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(GZIP_BITS).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
+            if zlib.decompressobj(compression.GZIP_BITS).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
                 return found
         except zlib.error:
             continue
