@@ -18,7 +18,7 @@ from mmlake.formats.http_responses import kept_headers
 from mmlake.formats.warc import MARK, Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.first_samples import first_samples
+from mmlake.sources.directory_parts import first_samples
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading, role_of
 
