@@ -221,7 +221,7 @@ class _Watcher(SqliteEventLogStorageWatchdog):
     next to it: the page of a run showed nothing of what it did.
 
     SQLite writes an event into that log first and lets readers see it a moment later, which changes no file: whoever
-    reads at once may find nothing, and nothing else tells of it. So each change is looked at twice.
+    reads at once may find nothing, and nothing else announces it. So after each change the file is read twice.
     """
 
     def __init__(self, storage: PooledEventLogStorage, run_id: str, callback: EventHandlerFn, cursor: str | None):
