@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 
 import hypothesis
@@ -38,6 +39,7 @@ hypothesis.settings.register_profile("explore", deadline=None, database=None, su
 hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
 hypothesis.settings.load_profile("house")
 
+_folders = count()
 MAX_WORKERS = 8
 WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process
 if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
@@ -126,6 +128,15 @@ def pytest_collection_finish() -> None:
     """The tests themselves are there to the end: no search for garbage goes through them."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's own, which for the number of a new folder reads the names of all that there are, some thousands."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}{next(_folders)}"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture(scope="session")
