@@ -39,11 +39,13 @@ def _at_first_call(validate_call: Callable[..., Any]) -> Callable[..., Any]:
     """The decorator, which does its work when the function is called."""
 
     def decorate(function: Callable[..., Any] | None = None, /, **options: Any) -> Callable[..., Any]:
+        made: Callable[..., Any]
         if function is None or options:  # not as the client uses it
-            return validate_call(function, **options)
+            made = validate_call(function, **options)
+            return made
 
         @functools.cache
-        def checked() -> Callable[..., Any]:
+        def checked() -> Any:
             return validate_call(function)
 
         @functools.wraps(function)
