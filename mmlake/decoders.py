@@ -150,7 +150,7 @@ class Stamps:
         """Whether the packet's time of presentation is a guess."""
         return self._is_needed and packet.stream.type == "video" and packet.pts != packet.dts
 
-    def correct(self, frame: VideoFrame | AudioFrame) -> None:
+    def correct(self, frame: Any) -> None:
         """Set the time stamp of the next frame that the decoder gave, where it is a guess."""
         if not self._is_needed or not hasattr(frame, "pict_type"):
             return

@@ -293,7 +293,7 @@ class Decoding:
                 self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
                 continue
             for frame in frames:
-                self._stamps.correct(frame)  # type: ignore[arg-type]
+                self._stamps.correct(frame)
                 if packet.stream.index in self._late:
                     if frame.pts is None:  # type: ignore[union-attr]
                         continue

@@ -24,6 +24,9 @@ _EDGE_RATIO = 3.0  # against the steps within its calmer side
 _LASTING = 0.5
 _LINE_FRACTION = 0.8  # of the places down the picture: more in one column are a line that was filmed or drawn
 _MOST = 0.6  # of the columns
+# A patchwork of equal squares has its steps in few columns, in half of their places and more: without such columns, and
+# without the fourth that has most steps, half of the share must be left. What a coarse quantizer spreads leaves it
+_BROKEN_LINE_FRACTION, _CALMER, _LEFT = 0.5, 0.75, 0.5
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
@@ -75,7 +78,17 @@ def _blockiness(edges_BW: np.ndarray, levels_BW: np.ndarray) -> float:
     middle of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from
     the top of a picture to its bottom, and walls of tiles, tables and window frames do; where most are such, the
     picture is squares of one colour each, and they count."""
-    bounds = (_EDGE_RATIO, _LASTING, _LINE_FRACTION, _MOST)
+    if not (whole := _steps(edges_BW, levels_BW)):
+        return 0.0
+    unbroken = _steps(edges_BW, levels_BW, line_fraction=_BROKEN_LINE_FRACTION)
+    return min(whole, unbroken / _LEFT, _steps(edges_BW, levels_BW, kept=_CALMER) / _LEFT)
+
+
+def _steps(
+    edges_BW: np.ndarray, levels_BW: np.ndarray, *, line_fraction: float = _LINE_FRACTION, kept: float = 1.0
+) -> float:
+    """The same where columns with steps in that share of their places do not count, of that share of the columns."""
+    bounds = (_EDGE_RATIO, _LASTING, line_fraction, _MOST, kept)
     steps_at = texture_kernels().steps_at
     low, high = (
         steps_at(edges_BW, levels_BW, 7, edge, *bounds) - steps_at(edges_BW, levels_BW, 3, edge, *bounds)

@@ -51,7 +51,7 @@ def texture_kernels() -> TextureKernels:
         ),
         combs=entry(none(frozen, i8, i8[::1], i8, f8[::1]), _combs),
         scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
-        steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8), _steps_at),
+        steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -163,11 +163,12 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
 
 
 def _steps_at(
-    edges: Any, levels: Any, at: Any, least: Any, ratio: Any, lasting: Any, line_fraction: Any, most: Any
+    edges: Any, levels: Any, at: Any, least: Any, ratio: Any, lasting: Any, line_fraction: Any, most: Any, kept: Any
 ) -> float:
     """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, so many times as large
     as the calmer of their sides, and of which the share `lasting` is left two pixels on. Columns with such steps in
-    more than the share `line_fraction` of their places do not count, unless more than the share `most` are of these."""
+    more than the share `line_fraction` of their places do not count, unless more than the share `most` are of these.
+    kept: share of the columns, those with the fewest steps, that is counted."""
     num = edges.shape[1] // 8 - 1
     found = np.zeros(num, np.int32)
     for half in range(len(edges)):
@@ -185,13 +186,19 @@ def _steps_at(
                     before, behind = level[place - 1] + level[place - 2], level[place + 2] + level[place + 3]
                     found[block - 1] += abs(behind - before) > 2 * lasting * step
             calm_before = inside
-    num_lines, total, of_others = 0, 0, 0
+    num_lines = 0
     for column in range(num):
-        is_line = found[column] >= line_fraction * len(edges)
-        num_lines += is_line
+        num_lines += found[column] >= line_fraction * len(edges)
+    if num_lines <= most * num:
+        for column in range(num):
+            if found[column] >= line_fraction * len(edges):
+                found[column] = 0
+    num_kept, total = max(1, int(kept * num)), 0
+    if num_kept < num:
+        found = np.sort(found)
+    for column in range(num_kept):
         total += found[column]
-        of_others += 0 if is_line else found[column]
-    return float((total if num_lines > most * num else of_others) / (len(edges) * num))
+    return float(total / (len(edges) * num_kept))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

@@ -173,6 +173,14 @@ def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> N
     assert texture_of(wall)["blockiness"] < 0.01
 
 
+def test_a_patchwork_of_equal_squares_is_no_work_of_a_codec() -> None:
+    rng = np.random.default_rng(7)
+    quilt = np.kron(rng.integers(0, 2, (12, 20)) * 90 + 60, np.ones((32, 32)))[:360, :640].astype(np.uint8)
+    codec = np.kron(rng.integers(0, 2, (45, 80)) * 12 + 90, np.ones((8, 8))).astype(np.uint8)
+    assert texture_of(quilt)["blockiness"] < 0.01
+    assert texture_of(codec)["blockiness"] > 0.2
+
+
 def test_blocks_in_one_direction_alone_are_no_work_of_a_codec() -> None:
     rng = np.random.default_rng(2)
     columns = scene() // 2 + np.kron(rng.integers(0, 40, (45, 80)), np.ones((8, 8))).astype(np.uint8)
