@@ -123,6 +123,26 @@ def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
     assert all(len(image.fingerprint(coded(one, "PNG"))["luma"]) == 128 for one in (clear, deep))
 
 
+def test_a_picture_in_cielab_has_a_fingerprint():
+    from PIL import Image, ImageCms
+
+    profiles = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    lab = ImageCms.profileToProfile(scene(4), *profiles, outputMode="LAB")
+    assert isinstance(lab, Image.Image)
+    assert set(matched([coded(lab, "TIFF"), coded(scene(4), "PNG"), coded(scene(5), "PNG")])) == {(0, 1)}
+
+
+def test_white_drawings_on_transparent_grounds_are_compared_by_what_they_show():
+    from PIL import Image, ImageDraw
+
+    drawings = [Image.new("RGBA", (96, 96), (255, 255, 255, 0)) for _ in range(3)]
+    ImageDraw.Draw(drawings[0]).ellipse((10, 20, 60, 80), fill="white")
+    for drawing in drawings[1:]:
+        ImageDraw.Draw(drawing).polygon(((40, 5), (90, 90), (70, 90)), fill="white")
+    copy = drawings[2].resize((192, 192))
+    assert set(matched([coded(one, "PNG") for one in (*drawings[:2], copy)])) == {(1, 2)}
+
+
 def test_pictures_without_a_fingerprint_never_pair():
     assert matched([None, None]) == {}
 
