@@ -1,6 +1,6 @@
 """Edited copies of photographs: which of them the lake finds, and which PDQ and the hashes of imagehash find.
 
-    python -m benchmarks.dedup_edits.image ../shared/data
+    python -m benchmarks.dedup_edits.image ../shared/data [families] [seed]
     pip install --no-deps --target benchmarks/.peers/image ImageHash PyWavelets pdqhash      the peers
 
 A peer's bound is the largest that gives no more false pairs among the originals than ours.
@@ -201,4 +201,6 @@ def _peers(photos: list[bytes], families: dict[int, Edits], *, allowed: int) -> 
 
 
 if __name__ == "__main__":
-    print(edits(Path(sys.argv[1]), seed=12, limit=int(sys.argv[2]) if len(sys.argv) > 2 else 20).table())
+    limit = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 12
+    print(edits(Path(sys.argv[1]), seed=seed, limit=limit).table())

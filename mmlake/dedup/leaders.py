@@ -214,11 +214,12 @@ class Walk:
             before = int(self.leader_of[one])
             touched |= {before, leader}
             twins = [twin for twin in with_head.get(one, ()) if self.leader_of[twin] == before]
-            leaving = {one, *twins}
-            self._followers[before] = [member for member in self._followers[before] if member not in leaving]
             self._follow(one, leader, edge)
             self._take(leader, self._loosened(twins))
-        self._followers = {leader: members for leader, members in self._followers.items() if members}
+        for leader in touched:  # once for each, whatever number left it
+            members = [one for one in self._followers.pop(leader, []) if self.leader_of[one] == leader]
+            if members:
+                self._followers[leader] = members
         return touched
 
     def _by_head(self) -> dict[int, list[int]]:

@@ -145,9 +145,9 @@ def test_closeness_to_the_rest_decides_where_nothing_else_does():
     ],
 )
 def test_what_is_all_alike_costs_a_few_comparisons_each(values):
-    matcher = Line(values)
-    joined(matcher, standing(len(values)))
-    assert matcher.compared <= 60 * len(values)
+    for matcher in (Line(values), SharedOut(values)):
+        joined(matcher, standing(len(values)))
+        assert matcher.compared <= 60 * len(values)
 
 
 def test_equal_prints_are_compared_with_one_of_them_alone():
