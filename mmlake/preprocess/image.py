@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.png_chunks import bad_chunks
+from mmlake.formats.tiff_pages import MARKS, page_places
 from mmlake.pictures import picture_formats
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
@@ -57,7 +58,7 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
             raise _unreadable(data, error) from error
         with picture:
             _check_budget(picture, settings)
-            orientation, num_frames, damages = _orientation(picture), _count_frames(picture), Damages()
+            orientation, num_frames, damages = _orientation(picture), _count_frames(picture, data), Damages()
             kind = picture.format or ""
             width_px, height_px = picture.size
             try:
@@ -92,10 +93,12 @@ def _orientation(picture: Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def _count_frames(picture: Image) -> int:
+def _count_frames(picture: Image, data: bytes) -> int:
     try:
+        if data[:4] in MARKS:
+            return max(1, len(page_places(data)))
         return int(getattr(picture, "n_frames", 1))
-    except _DECODE_ERRORS:
+    except (UnreadableItem, *_DECODE_ERRORS):
         return 1  # the frame directory is broken: decoding the first frame decides
 
 

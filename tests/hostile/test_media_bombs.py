@@ -73,6 +73,17 @@ def _matroska(size: bytes) -> bytes:
     return head + b"\x18\x53\x80\x67" + size + b"\x15\x49\xa9\x66" + size + b"\x16\x54\xae\x6b" + size
 
 
+def _tiff(num_pages: int) -> bytes:
+    """Pages of one pixel's strip each, which all share it."""
+    fields = ((256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 4), (277, 1), (278, 1), (279, 1))
+    directory = struct.pack("<H", len(fields)) + b"".join(
+        struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields
+    )
+    size = len(directory) + 4
+    ends = (struct.pack("<I", 8 + size * (at + 1) if at + 1 < num_pages else 0) for at in range(num_pages))
+    return b"II*\0" + struct.pack("<I", 8) + b"".join(directory + end for end in ends)
+
+
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rate of 2 GHz": ("audio", lambda: _wav(2**31, 1)),
     "rate of 1 Hz": ("audio", lambda: _wav(1, 1)),
@@ -82,6 +93,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a million frames": ("image", lambda: _apng(10**6)),
     "frames of 4 gigapixels": ("image", lambda: _gif(65_535, 2_000)),
     "palette of 2 billion": ("image", lambda: _bmp(2**31 - 1)),
+    "100,000 pages": ("image", lambda: _tiff(100_000)),
     "comment of 200 MB": ("image", lambda: _png(_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
     "colours of 200 MB": ("image", lambda: _png(_chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
     "EBML of 34 GB": ("video", lambda: _matroska(b"\x08\xff\xff\xff\xff")),
