@@ -3,6 +3,7 @@ code, never as another error."""
 
 from __future__ import annotations
 
+import io
 import resource
 import struct
 import zlib
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
@@ -84,6 +86,15 @@ def _tiff(num_pages: int) -> bytes:
     return b"II*\0" + struct.pack("<I", 8) + b"".join(directory + end for end in ends)
 
 
+def _jpeg(num_scans: int) -> bytes:
+    """A grey picture of 16 megapixels whose last scan comes again and again; 20,000 of them take ten minutes."""
+    sink = io.BytesIO()
+    Image.new("L", (4_000, 4_000)).save(sink, "JPEG", progressive=True)
+    data = sink.getvalue()
+    last = data[data.rfind(b"\xff\xda") : -2]
+    return data[:-2] + last * num_scans + b"\xff\xd9"
+
+
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rate of 2 GHz": ("audio", lambda: _wav(2**31, 1)),
     "rate of 1 Hz": ("audio", lambda: _wav(1, 1)),
@@ -93,6 +104,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a million frames": ("image", lambda: _apng(10**6)),
     "frames of 4 gigapixels": ("image", lambda: _gif(65_535, 2_000)),
     "palette of 2 billion": ("image", lambda: _bmp(2**31 - 1)),
+    "20,000 scans": ("image", lambda: _jpeg(20_000)),
     "100,000 pages": ("image", lambda: _tiff(100_000)),
     "comment of 200 MB": ("image", lambda: _png(_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
     "colours of 200 MB": ("image", lambda: _png(_chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
@@ -123,3 +135,13 @@ def test_a_header_that_lies_ends_within_bounds(tmp_path: Path, name: str) -> Non
     assert code is None or 3001 <= code <= 3009
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20
     assert (after.ru_maxrss - before.ru_maxrss) >> 10 < 256
+
+
+@pytest.mark.parametrize(("num_scans", "code"), [(180, None), (210, 3004)])
+def test_scans_count_as_pixels(num_scans: int, code: int | None) -> None:
+    """Fifty passes over the largest picture, two hundred over one of a quarter of it."""
+    try:
+        found = image_track(_jpeg(num_scans), settings=SETTINGS) and None
+    except UnreadableItem as error:
+        found = error.code
+    assert found == code
