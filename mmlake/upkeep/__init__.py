@@ -6,7 +6,8 @@ from __future__ import annotations
 from mmlake.upkeep.failures import failed_rows, request_retries
 from mmlake.upkeep.garbage_collection import GRACE_S, Collected, collect
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs, sampled
-from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named
+from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named, strangers
+from mmlake.upkeep.leftovers import remove_leftovers
 from mmlake.upkeep.repair import repair_blobs
 from mmlake.upkeep.usage import Usage, usage
 
@@ -26,8 +27,10 @@ __all__ = [
     "collect",
     "failed_rows",
     "named_blobs",
+    "remove_leftovers",
     "repair_blobs",
     "request_retries",
     "sampled",
+    "strangers",
     "usage",
 ]
