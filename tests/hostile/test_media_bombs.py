@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import av
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -95,6 +97,22 @@ def _jpeg(num_scans: int) -> bytes:
     return data[:-2] + last * num_scans + b"\xff\xd9"
 
 
+def _mp4(num_samples: int) -> bytes:
+    """A kilobyte of film whose 5 pictures are said to be so many, of a byte each: 3.4 GB of index for 60 million."""
+    sink = io.BytesIO()
+    with av.open(sink, "w", format="mp4") as container:
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.width = stream.height = 64
+        for _ in range(5):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), "rgb24")))
+        container.mux(stream.encode())
+    data = bytearray(sink.getvalue())
+    sizes, chunks = data.find(b"stsz"), data.find(b"stsc")
+    data[sizes + 8 : sizes + 16] = struct.pack(">II", 1, num_samples)
+    data[chunks + 16 : chunks + 20] = struct.pack(">I", num_samples)
+    return bytes(data)
+
+
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rate of 2 GHz": ("audio", lambda: _wav(2**31, 1)),
     "rate of 1 Hz": ("audio", lambda: _wav(1, 1)),
@@ -104,6 +122,8 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a million frames": ("image", lambda: _apng(10**6)),
     "frames of 4 gigapixels": ("image", lambda: _gif(65_535, 2_000)),
     "palette of 2 billion": ("image", lambda: _bmp(2**31 - 1)),
+    "60 million samples": ("video", lambda: _mp4(60_000_000)),
+    "60 million samples of sound": ("audio", lambda: _mp4(60_000_000).replace(b"vide", b"soun")),
     "20,000 scans": ("image", lambda: _jpeg(20_000)),
     "100,000 pages": ("image", lambda: _tiff(100_000)),
     "comment of 200 MB": ("image", lambda: _png(_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
@@ -145,3 +165,14 @@ def test_scans_count_as_pixels(num_scans: int, code: int | None) -> None:
     except UnreadableItem as error:
         found = error.code
     assert found == code
+
+
+def test_samples_beyond_the_end_of_the_file_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(_mp4(60_000_000))
+    with pytest.raises(UnreadableItem, match=r"MP4 samples: present_bytes=\d+ not in \[60000000, inf\)") as found:
+        video_track(tmp_path / "a", settings=SETTINGS)
+    assert found.value.code == 3002
+    (tmp_path / "a").write_bytes(_mp4(100))
+    with pytest.raises(UnreadableItem) as found:
+        video_track(tmp_path / "a", settings=SETTINGS)
+    assert found.value.code == 3001  # samples of one byte that are there are no pictures
