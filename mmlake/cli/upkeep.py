@@ -163,6 +163,8 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
             f"{found.num_blobs:,} blobs, {found.size_bytes:,} bytes; {found.unnamed_blobs:,} blobs, "
             f"{found.unnamed_bytes:,} bytes that nothing names (`mmlake gc`)"
         )
+        if found.missing_blobs:
+            out.print(f"{number_of(found.missing_blobs, 'blob')} missing, which count no bytes (`mmlake fsck`)")
 
     emit(found.to_dict(), as_json=as_json, draw=draw)
 
