@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -93,15 +94,17 @@ def fsck(
         f"{f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
     )
     remarks = [remark for one in found for remark in one.remarks]
-    if unknown:
-        rest = f" and {len(unknown) - _NUM_NAMED} more" if len(unknown) > _NUM_NAMED else ""
-        remarks.append(
-            f"{', '.join(unknown[:_NUM_NAMED])}{rest}: of no kind of file of a lake; nothing reads or checks them"
-        )
-    lines = [*problems, *remarks, f"checked {counts or 'nothing'}: {done}"]
+    lines = [*problems, *remarks, *_unknown(unknown), f"checked {counts or 'nothing'}: {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
+
+
+def _unknown(paths: list[str]) -> Iterator[str]:
+    """A line for the files that are of no kind, where there are any."""
+    if paths:
+        rest = f" and {len(paths) - _NUM_NAMED} more" if len(paths) > _NUM_NAMED else ""
+        yield f"{', '.join(paths[:_NUM_NAMED])}{rest}: of no kind of file of a lake; nothing reads or checks them"
 
 
 @app.command(rich_help_panel="Maintain")

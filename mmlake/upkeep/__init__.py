@@ -6,9 +6,10 @@ from __future__ import annotations
 from mmlake.upkeep.failures import failed_rows, request_retries
 from mmlake.upkeep.garbage_collection import GRACE_S, Collected, collect
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs, sampled
-from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named, strangers
+from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named
 from mmlake.upkeep.leftovers import remove_leftovers
 from mmlake.upkeep.repair import repair_blobs
+from mmlake.upkeep.strangers import strangers
 from mmlake.upkeep.usage import Usage, usage
 
 __all__ = [

@@ -15,7 +15,7 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.upkeep import checks, history, names, rebuilding
 from mmlake.upkeep.integrity import check_blobs, named_blobs
-from mmlake.upkeep.leftovers import SCRATCH, files_of
+from mmlake.upkeep.leftovers import SCRATCH
 from mmlake.upkeep.repair import Repair, repair_blobs
 
 _ROUNDS = 3  # a version's results need its manifest, whose selection needs the results of its request
@@ -40,12 +40,6 @@ def kind_of(path: str) -> Kind | None:
     """The kind of the file. path: below the lake, with slashes."""
     found = (kind for kind in KINDS for place in kind.places if fnmatchcase(path, place))
     return next(found, None)
-
-
-def strangers(lake: Lake) -> list[str]:
-    """The files in the lake, below it and sorted, that are of no kind: nothing of ours reads them or checks them."""
-    paths = (path.relative_to(lake.root).as_posix() for path in files_of(lake.root))
-    return sorted(path for path in paths if kind_of(path) is None)
 
 
 def named(kinds: Iterable[str]) -> list[Kind]:

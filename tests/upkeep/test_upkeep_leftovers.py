@@ -42,7 +42,7 @@ def here(lake: Lake) -> list[str]:
 
 
 def test_garbage_collection_removes_all_that_killed_writers_left_a_day_ago(left: Lake) -> None:
-    """Those next to tables, stamps, versions and results stayed for ever, as did what a killed step had in scratch."""
+    """Those next to tables, stamps, versions and results were never removed, nor what a killed step had in scratch."""
     assert collect(left, now_s=DAY_S - 1).leftovers == 0
     assert here(left) == list(LEFT)
     assert collect(left, now_s=DAY_S).leftovers == len(LEFT)
