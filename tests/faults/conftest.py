@@ -26,7 +26,7 @@ class Recorded:
     base: Path
     calls: list[Call]
     ids: dict[str, str]  # what it holds
-    counts: dict[str, dict[str, int]]  # job -> how many calls of each kind it made
+    counts: dict[str, dict[str, int]]  # run, publish_all -> how many calls of each kind it made
 
     @property
     def landing(self) -> Path:
@@ -57,10 +57,9 @@ def _record(machine: Machine, base: Path) -> None:
     tables = machine.do("make_tables", lake, landing, root=disk, record=record)
     assert tables.is_done
     shutil.copytree(lake, base / "tables", symlinks=True)
-    counts = {}
-    for job in ("publish_all", "compact", "collect"):
-        done = machine.do(job, lake, root=disk, record=record)
-        assert done.is_done
-        counts[job] = done.counts
-    counts["run"] = {kind: number + counts["publish_all"][kind] for kind, number in tables.counts.items()}
-    (base / "counts.json").write_text(json.dumps(counts))
+    published = machine.do("publish_all", lake, root=disk, record=record)
+    assert published.is_done
+    run = {kind: number + published.counts[kind] for kind, number in tables.counts.items()}
+    (base / "counts.json").write_text(json.dumps({"run": run, "publish_all": published.counts}))
+    for job in ("compact", "collect"):
+        assert machine.do(job, lake, root=disk, record=record).is_done
