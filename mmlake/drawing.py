@@ -12,7 +12,7 @@ from rich.text import Text
 
 # control characters (C0, C1), what turns writing around (bidirectional marks, embeddings, isolates), line separators
 _UNSEEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u206f\\ud800-\\udfff]"
 )
 
 

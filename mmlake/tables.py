@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ class Stamp:
     run_id: str = ""
     device: str = "cpu"  # where its model ran: cpu, or cuda and the device's number
     written_at: str = ""  # ISO 8601, UTC
+    slot: str = ""  # whose it is, so that no other's is taken for it; empty in those of earlier releases
 
 
 class Stopwatch:
@@ -140,7 +141,7 @@ class Tables:
         read as a stamp."""
         path = _stamp_path(self.path(slot))
         try:
-            return Stamp(**checked_json.loads(path.read_bytes()))
+            stamp = Stamp(**checked_json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -148,6 +149,11 @@ class Tables:
                 f"the stamp of table {slot} is damaged or from another release; delete {path} and re-materialize "
                 "the table"
             ) from error
+        if stamp.slot not in ("", str(slot)):
+            raise TableCorrupt(
+                f"the stamp of table {slot} is that of {stamp.slot}; delete {path} and re-materialize the table"
+            )
+        return stamp
 
     def has(self, table: str, modality: str, shard: str = ALL) -> bool:
         """Whether the table was made and finished."""
@@ -156,6 +162,7 @@ class Tables:
     def mark(self, slot: Slot, stamp: Stamp) -> Stamp:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
         slot's place."""
+        stamp = replace(stamp, slot=str(slot))
         write_atomically(_stamp_path(self.path(slot)), checked_json.dumps(asdict(stamp)))
         return stamp
 

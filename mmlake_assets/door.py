@@ -7,6 +7,7 @@ request, or an answer that says in a line what is refused. It knows neither Dags
 
 import hmac
 import re
+import unicodedata
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
@@ -74,6 +75,9 @@ class Door:
             return _Refusal(403, "a page of another origin sent this")
         if _is_foreign_part(scope):
             return _Refusal(403, "a page of another site sent this")
+        if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in scope["path"]):
+            # to a router, `/graphql` and a line's end after it are the same path
+            return _Refusal(400, "no page has control characters in its address")
         found = self._refused_method(scope, has_origin=bool(origins))
         return found or self._refused_token(scope)
 
@@ -84,6 +88,9 @@ class Door:
             return None if is_graphql and has_origin else _Refusal(403, "web sockets are of the pages of this server")
         if any(part.startswith("report_asset_") for part in path.split("/")):
             return _Refusal(403, "assets are not reported by this server")
+        if path.rstrip("/").rpartition("/")[2].lower() == "notebook":
+            # it shows any notebook of this machine as a page of ours, whose scripts may launch
+            return _Refusal(403, "notebooks are not shown by this server")
         if is_graphql and method == "POST":
             if _only(scope, b"content-type").partition(";")[0].strip().lower() != "application/json":
                 return _Refusal(415, "GraphQL is JSON here: Content-Type: application/json")

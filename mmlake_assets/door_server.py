@@ -1,7 +1,9 @@
 """Dagster's web server behind the door: for `mmlake ui`, and as a program of its own for a deployment
 (`python -m mmlake_assets.door_server --workspace FILE`), which takes the place of `dagster-webserver`."""
 
+from http import HTTPStatus
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any
 
 import dagster as dg
@@ -12,6 +14,8 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.version import __version__
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from mmlake.cli.app import main
 from mmlake.errors import SettingsError
@@ -33,6 +37,36 @@ class GuardedWebserver(DagsterWebserver[Any, Any]):
         """The door, then Dagster's own."""
         guard = Middleware(Door, names=self._names, token=self._token, prefix=self._app_path_prefix)
         return [guard, *super().build_middleware()]
+
+    async def graphql_http_endpoint(self, request: Request) -> Response:
+        """Dagster's answer to a POST that is one question; it executes what comes by GET, and has no answer to a list.
+        The door refuses other methods before; this holds whatever path led here."""
+        if request.method != "POST":
+            return PlainTextResponse("GraphQL comes by POST\n", HTTPStatus.METHOD_NOT_ALLOWED)
+        try:
+            asked = await request.json()  # kept by the request, which is read again below
+        except ValueError:
+            return PlainTextResponse("the body is not JSON\n", HTTPStatus.BAD_REQUEST)
+        except RecursionError:
+            return PlainTextResponse("the body is nested too deeply\n", HTTPStatus.BAD_REQUEST)
+        if not isinstance(asked, dict) or not isinstance(asked.get("query"), str):
+            return PlainTextResponse("the body is not an object with a query\n", HTTPStatus.BAD_REQUEST)
+        if not isinstance(asked.get("variables"), (dict, str, NoneType)):
+            return PlainTextResponse("the variables are not an object\n", HTTPStatus.BAD_REQUEST)
+        return await super().graphql_http_endpoint(request)
+
+    async def download_captured_logs_endpoint(self, request: Request) -> Response:
+        """The log of a step; a path that leads out of the logs has none."""
+        try:
+            return await super().download_captured_logs_endpoint(request)
+        except ValueError:
+            return PlainTextResponse("there is no such log\n", HTTPStatus.NOT_FOUND)
+
+    async def download_debug_file_endpoint(self, request: Request) -> Response:
+        """What a run did, as an archive."""
+        if not self._process_context.instance.has_run(request.path_params["run_id"]):
+            return PlainTextResponse("there is no such run\n", HTTPStatus.NOT_FOUND)
+        return await super().download_debug_file_endpoint(request)
 
 
 def server_of(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -11,7 +13,7 @@ import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, bars_of, emit, open_lake
 from mmlake.drawing import key_values, number_of, short, shown, table
-from mmlake.errors import BlobCorrupt
+from mmlake.errors import BlobCorrupt, LakeLocked
 
 RepairOption = Annotated[
     bool,
@@ -22,6 +24,7 @@ RepairOption = Annotated[
     ),
 ]
 _LEFTOVER_S = 86_400.0  # longer than any write takes
+_NUM_NAMED = 10  # of files that are not of a lake
 
 KindOption = Annotated[
     list[str] | None,
@@ -55,7 +58,7 @@ def fsck(
     """
     from rich.progress import Progress
 
-    from mmlake.upkeep import checked_all, named, sampled
+    from mmlake.upkeep import checked_all, named, remove_leftovers, sampled, strangers
 
     opened, wanted, day = open_lake(lake), named(kind or ()), datetime.now(UTC).date().isoformat()
     has_blobs = any(one.name == "blobs" for one in wanted)
@@ -71,7 +74,9 @@ def fsck(
             opened, units, repair=repair, advance_of=lambda one: partial(progress.advance, tasks[one.name])
         )
     if repair and has_blobs:
-        opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
+        with suppress(LakeLocked), opened.collecting_blobs():  # else a step is running, whose files they may be
+            remove_leftovers(opened, older_than_s=_LEFTOVER_S, now_s=time.time())
+    unknown = [] if kind else strangers(opened)
     problems = broken + [problem for one in found for problem in one.left]
     repaired = [unit if one.kind == "blobs" else f"{one.kind} {unit}" for one in found for unit in one.repaired]
     data = {
@@ -81,16 +86,25 @@ def fsck(
         "problems": problems,
         "repaired": repaired,
         "rebuilt_indexes": rebuilt,
+        "strangers": unknown,
     }
     counts = ", ".join(f"{one.num_units:,} {one.kind}" for one in found if one.num_units)
     done = (
         f"{len(repaired)} repaired, "
         f"{f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
     )
-    lines = [*problems, *(remark for one in found for remark in one.remarks), f"checked {counts or 'nothing'}: {done}"]
+    remarks = [remark for one in found for remark in one.remarks]
+    lines = [*problems, *remarks, *_unknown(unknown), f"checked {counts or 'nothing'}: {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
+
+
+def _unknown(paths: list[str]) -> Iterator[str]:
+    """A line for the files that are of no kind, where there are any."""
+    if paths:
+        rest = f" and {len(paths) - _NUM_NAMED} more" if len(paths) > _NUM_NAMED else ""
+        yield f"{', '.join(paths[:_NUM_NAMED])}{rest}: of no kind of file of a lake; nothing reads or checks them"
 
 
 @app.command(rich_help_panel="Maintain")
@@ -152,6 +166,8 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
             f"{found.num_blobs:,} blobs, {found.size_bytes:,} bytes; {found.unnamed_blobs:,} blobs, "
             f"{found.unnamed_bytes:,} bytes that nothing names (`mmlake gc`)"
         )
+        if found.missing_blobs:
+            out.print(f"{number_of(found.missing_blobs, 'blob')} missing, which count no bytes (`mmlake fsck`)")
 
     emit(found.to_dict(), as_json=as_json, draw=draw)
 

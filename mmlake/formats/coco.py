@@ -6,7 +6,6 @@ elements of these lists. Memory holds one at a time; polygons and key points are
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
+from mmlake.formats.json_prefixes import shallow_events
 
 SECTIONS = ("images", "annotations", "licenses", "categories")
 _ABOUT_THE_FILE = frozenset({"info", "type"})  # known, and without items
@@ -39,17 +39,12 @@ def claims(head: bytes, name: str) -> bool:
 
 def _keys(head: bytes) -> tuple[set[str], dict[str, set[str]]]:
     """(keys of the object, keys of the elements of its lists by the list's key), as far as the bytes go."""
-    import ijson
-
     top, inner = set[str](), dict[str, set[str]]()
-    try:
-        for prefix, event, value in ijson.parse(io.BytesIO(head), use_float=True):
-            if event == "map_key" and not prefix:
-                top.add(value)
-            elif event == "map_key" and prefix.endswith(".item") and prefix.count(".") == 1:
-                inner.setdefault(prefix[: -len(".item")], set()).add(value)
-    except (ijson.JSONError, ValueError, OverflowError):
-        pass  # the bytes end within an element
+    for prefix, event, value in shallow_events(head, most_deep=3):  # the object, a list in it, an element
+        if event == "map_key" and not prefix:
+            top.add(value)
+        elif event == "map_key" and prefix.endswith(".item") and prefix.count(".") == 1:
+            inner.setdefault(prefix[: -len(".item")], set()).add(value)
     return top, inner
 
 

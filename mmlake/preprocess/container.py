@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
+from mmlake.formats.mp4_samples import most_sample_bytes
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -140,6 +141,10 @@ def _mp4(file: IO[bytes], size: int) -> str | None:
         if length < 8:
             return None  # no box structure: left to the demuxer
         if short := _short(f"MP4 box {name.decode('latin-1')!r}", length, size - position):
+            return short
+        if name == b"moov" and (
+            short := _short("MP4 samples", most_sample_bytes(file, position, position + length), size)
+        ):
             return short
         position += length
     return None if names & {b"moov", b"moof"} else "MP4 boxes: the index (moov) is not there"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.png_chunks import bad_chunks
+from mmlake.formats.tiff_pages import MARKS, page_places
 from mmlake.pictures import picture_formats
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
@@ -15,6 +16,8 @@ from mmlake.preprocess.settings import PreprocessSettings
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_SCAN = b"\xff\xda"  # begins a pass over the picture of a JPEG
+_MAX_PASSES = 50  # over a picture of `max_pixels`, each of .1 s; encoders make at most ten or so, 100 of a smaller one
 _PNG = b"\x89PNG\r\n\x1a\n"
 _ORIENTATION_TAG = 0x0112
 # Pillow raises all of these on malformed pictures met in the wild; anything else is a fault of ours and shows as such
@@ -57,7 +60,7 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
             raise _unreadable(data, error) from error
         with picture:
             _check_budget(picture, settings)
-            orientation, num_frames, damages = _orientation(picture), _count_frames(picture), Damages()
+            orientation, num_frames, damages = _orientation(picture), _count_frames(picture, data), Damages()
             kind = picture.format or ""
             width_px, height_px = picture.size
             try:
@@ -92,16 +95,18 @@ def _orientation(picture: Image) -> int:
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def _count_frames(picture: Image) -> int:
+def _count_frames(picture: Image, data: bytes) -> int:
     try:
+        if data[:4] in MARKS:
+            return max(1, len(page_places(data)))
         return int(getattr(picture, "n_frames", 1))
-    except _DECODE_ERRORS:
+    except (UnreadableItem, *_DECODE_ERRORS):
         return 1  # the frame directory is broken: decoding the first frame decides
 
 
 def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSettings, damages: Damages) -> None:
     if picture.format in ("JPEG", "MPO"):
-        _decode_jpeg(picture, data)
+        _decode_jpeg(picture, data, settings)
         return
     picture.load()
     at_s = _shown_s(picture)
@@ -122,11 +127,16 @@ def _shown_s(picture: Image) -> float:
     return duration_ms / 1000 if isinstance(duration_ms, (int, float)) and duration_ms >= 0 else 0.0
 
 
-def _decode_jpeg(picture: Image, data: bytes) -> None:
+def _decode_jpeg(picture: Image, data: bytes, settings: PreprocessSettings) -> None:
     """Read the whole entropy-coded stream at an eighth of the size, with libjpeg's complaints as errors: Pillow
     accepts half a picture that ends in a forged end mark."""
     import simplejpeg
 
+    num_pixels = picture.size[0] * picture.size[1] * data.count(_SCAN)  # a few more where thumbnails have some
+    if num_pixels > _MAX_PASSES * settings.max_pixels:
+        raise UnreadableItem(
+            3004, f"num_pixels={num_pixels} of all scans not in [1, {_MAX_PASSES * settings.max_pixels}]"
+        )
     try:
         simplejpeg.decode_jpeg(data, "GRAY", min_height=1, min_width=1, min_factor=8, strict=True)
     except ValueError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+# nothing is given back: of 40 comments that a page begins with there were 2^40 ways to read them as fewer, longer ones
 _HTML_HEAD = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _SKIPPED = frozenset(
     {"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"}
@@ -16,7 +18,7 @@ _BREAKS = frozenset(
     "pre section table td th tr ul".split()
 )
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
-_LINES = re.compile(r"\s*\n\s*")
+_LINES = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*+")  # a line's end and all white space around it
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
 _MAX_LEFT_OPEN = 100

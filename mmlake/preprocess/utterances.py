@@ -17,7 +17,8 @@ import numpy as np
 from mmlake.preprocess.pronunciation import tokens
 
 # W utterances, N places
-_SENTENCE_END = re.compile(r"[.!?…。！？।؟]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
+# a run of marks as a whole: 100,000 before a word were tried from each of them
+_SENTENCE_END = re.compile(r"(?<![.!?…。！？।؟])[.!?…。！？।؟]++[\"'”’»)\]]*+(?=\s|$)|[。！？]")
 _MAX_WORD_S = 10.0  # a word that lasts longer is none
 _AHEAD = 20  # words of a transcript that may be passed over to find the next spoken one
 _LONG_PAUSE_US = 500_000  # between two words of different sentences

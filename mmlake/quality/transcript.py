@@ -32,7 +32,7 @@ def subtitle_measures(subject: Subject) -> Measures:
     track = subject.track
     if track["speech"] is None or track["transcript_source"] != "source":
         return {UNSPOKEN: None, WORDS_AGREEMENT: None}
-    lines = _merged(cue for cue in track["cues"] if re.search(r"\w", _NO_SPEECH.sub("", cue["text"])))
+    lines = _merged(cue for cue in track["cues"] if re.search(r"\w", _spoken(cue["text"])))
     lines_s = _length_s(lines)
     if lines_s < _MIN_CUES_S:
         return {UNSPOKEN: None, WORDS_AGREEMENT: None}
@@ -42,6 +42,14 @@ def subtitle_measures(subject: Subject) -> Measures:
     said = track[TRANSCRIPT_MATCH]
     agreement = None if alike is None or said is None else max(alike, said)
     return {UNSPOKEN: 1 - both_s / lines_s, WORDS_AGREEMENT: agreement}
+
+
+def _spoken(line: str) -> str:
+    """The line without remarks. Brackets that nothing closes go first: at each the search would read up to the end."""
+    for opening, closing in ("[]", "()"):
+        last = line.rfind(closing) + 1
+        line = line[:last] + line[last:].replace(opening, " ")
+    return _NO_SPEECH.sub("", line)
 
 
 def together(lines_s: float, speech_s: float, both_s: float, duration_s: float) -> float | None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.tiff_pages import MARKS, page_places
 
-MARKS: Final = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 # bytes of a value by field type
 _SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 _INTEGERS: Final = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
@@ -44,7 +44,7 @@ class Tiff:
             raise UnreadableItem(3001, "the data do not begin as a TIFF does")
         self._data, self._order = data, "<" if data[:2] == b"II" else ">"
         self._big = data[2:4] in (b"+\0", b"\0+")
-        self._pages = self._walk()
+        self._pages = page_places(data, most=_MAX_PAGES)
 
     @property
     def num_pages(self) -> int:
@@ -71,18 +71,6 @@ class Tiff:
                 3002, f"the TIFF of size_bytes={len(self._data)} names byte {at}, which it does not have"
             )
         return int(struct.unpack_from(self._order + kind, self._data, at)[0])
-
-    def _walk(self) -> list[int]:
-        pages: list[int] = []
-        seen: set[int] = set()
-        at = self._number(8, "Q") if self._big else self._number(4, "I")
-        while at and at not in seen and len(pages) < _MAX_PAGES:
-            seen.add(at)
-            pages.append(at)
-            count = self._number(at, "Q" if self._big else "H")
-            behind = at + 8 + 20 * count if self._big else at + 2 + 12 * count
-            at = self._number(behind, "Q" if self._big else "I")
-        return pages
 
     def _entries(self, at: int) -> list[_Entry]:
         count, first, size = (self._number(at, "Q"), at + 8, 20) if self._big else (self._number(at, "H"), at + 2, 12)

@@ -19,6 +19,7 @@ from mmlake.publish.pins import remove_unpinned
 from mmlake.records import Digest
 from mmlake.shards import remove_unnamed
 from mmlake.store import write_atomically
+from mmlake.upkeep.leftovers import remove_leftovers
 from mmlake.upkeep.references import is_named, marks_of, named_units, referenced
 
 # a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
@@ -87,7 +88,7 @@ def collect(
             # condemned, never more.
             _write(lake, condemned)
             lake.store.remove_all(doomed)
-            leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
+            leftovers = remove_leftovers(lake, older_than_s=_LEFTOVER_S, now_s=now_s)
             cuts_bytes = lake.cuts.remove_others(named_units(lake))
             lake.store.compact()
             lake.store.thin()

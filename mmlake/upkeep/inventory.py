@@ -15,6 +15,7 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.upkeep import checks, history, names, rebuilding
 from mmlake.upkeep.integrity import check_blobs, named_blobs
+from mmlake.upkeep.leftovers import SCRATCH
 from mmlake.upkeep.repair import Repair, repair_blobs
 
 _ROUNDS = 3  # a version's results need its manifest, whose selection needs the results of its request
@@ -158,8 +159,8 @@ _COPY_BACK = "nothing: copy it back"
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="unfinished",
-        places=("*.part",),
-        what="what killed writers left",
+        places=("*.part", f"{SCRATCH}/*"),
+        what="what running steps write, and killed ones left",
         checked="nobody: no reader opens them",
         rebuilt="not needed; `fsck --repair` and `gc` remove those older than a day",
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.errors import BlobCorrupt
 from mmlake.lake import Lake
 from mmlake.records import Digest
 from mmlake.upkeep.references import is_named, marks_of, referenced
@@ -34,6 +35,7 @@ class Usage:
     size_bytes: int
     unnamed_blobs: int
     unnamed_bytes: int
+    missing_blobs: int  # of sources and versions, that the store does not have: they count no bytes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -41,7 +43,10 @@ class Usage:
 
 
 def usage(lake: Lake) -> Usage:
-    """The store as it is now; blobs are looked up by size, not read."""
+    """The store as it is now; blobs are looked up by size, not read. Raises BlobCorrupt where a pack has no index: its
+    blobs would count as gone."""
+    if broken := lake.store.broken_packs():
+        raise BlobCorrupt(f"pack {broken[0].name} has lost its index, or it is damaged; run `mmlake fsck --repair`")
     named, sizes = referenced(lake), dict[Digest, int]()
     unnamed_blobs = unnamed_bytes = 0
     for digest in lake.store.digests():
@@ -52,6 +57,7 @@ def usage(lake: Lake) -> Usage:
             int(loose.sum()),
             int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum()),
         )
+    wanted = {digest for _, digest in (*_by_source(lake), *_by_version(lake)) if digest is not None}
     return Usage(
         sources=_shares(_by_source(lake), sizes),
         versions=_shares(_by_version(lake), sizes, names=_versions(lake).values()),
@@ -59,6 +65,7 @@ def usage(lake: Lake) -> Usage:
         size_bytes=sum(sizes.values()),
         unnamed_blobs=unnamed_blobs,
         unnamed_bytes=unnamed_bytes,
+        missing_blobs=len(wanted - sizes.keys()),
     )
 
 

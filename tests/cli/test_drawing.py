@@ -31,7 +31,9 @@ def test_control_characters_are_spelled_out() -> None:
     assert shown("a\x1b[2Jb\u202ec\r\ud800\té\u200d\n") == "a\\x1b[2Jb\\u202ec\\r\\ud800\té\u200d\n"
 
 
-@pytest.mark.parametrize("code", [0x1B, 0x7F, 0x85, 0x9B, 0x61C, 0x200E, 0x200F, 0x2028, 0x202E, 0x2066, 0x2069])
+@pytest.mark.parametrize(
+    "code", [0x1B, 0x7F, 0x85, 0x9B, 0x61C, 0x200E, 0x200F, 0x2028, 0x202E, 0x2066, 0x2069, 0x206A, 0x206F]
+)
 def test_json_for_programs_moves_no_terminal_and_is_read_back_as_it_was(code: int) -> None:
     """A C1 control begins a sequence of the terminal as ESC does; bidirectional characters show another name."""
     text = f"a{chr(code)}b é\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Recorded:
     base: Path
     calls: list[Call]
     ids: dict[str, str]  # what it holds
+    counts: dict[str, dict[str, int]]  # run, publish_all -> how many calls of each kind it made
 
     @property
     def landing(self) -> Path:
@@ -41,7 +43,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 def recorded(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Of a parallel run's workers one makes it; nobody changes it."""
     base = once(tmp_path_factory, "recorded", lambda base: _record(machine, base))
-    return Recorded(base=base, calls=calls(base / "record"), ids=state.ids(opened(base / "disk" / "lake")))
+    ids, counts = state.ids(opened(base / "disk" / "lake")), json.loads((base / "counts.json").read_text())
+    return Recorded(base=base, calls=calls(base / "record"), ids=ids, counts=counts)
 
 
 def _record(machine: Machine, base: Path) -> None:
@@ -51,7 +54,12 @@ def _record(machine: Machine, base: Path) -> None:
     assert machine.do("run", lake, landing, root=disk, record=record).is_done
     shutil.copytree(lake, base / "first", symlinks=True)
     state.land_more(landing)
-    assert machine.do("make_tables", lake, landing, root=disk, record=record).is_done
+    tables = machine.do("make_tables", lake, landing, root=disk, record=record)
+    assert tables.is_done
     shutil.copytree(lake, base / "tables", symlinks=True)
-    for job in ("publish_all", "compact", "collect"):
+    published = machine.do("publish_all", lake, root=disk, record=record)
+    assert published.is_done
+    run = {kind: number + published.counts[kind] for kind, number in tables.counts.items()}
+    (base / "counts.json").write_text(json.dumps({"run": run, "publish_all": published.counts}))
+    for job in ("compact", "collect"):
         assert machine.do(job, lake, root=disk, record=record).is_done

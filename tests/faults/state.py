@@ -58,6 +58,6 @@ def recovered(root: Path, landing: Path) -> dict[str, str]:
         # of a published version whose writer ended before its stamp, where the run goes on with the version after it
         assert all("does not say that" in problem or "has no stamp" in problem for problem in found), found
         jobs.repair(str(root))
-    assert problems(lake) == []
+        assert problems(lake) == []
     assert lake.catalog.search("harbour", limit=3) is not None
     return ids(lake)

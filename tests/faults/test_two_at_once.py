@@ -82,11 +82,11 @@ def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair
             refused(lake, recorded)
         finally:
             os.kill(run.pid, signal.SIGCONT)
-        for job in cycle(("collect", "repair")):
+        for number, job in enumerate(cycle(("collect", "repair"))):
             outcome = machine.do(job, lake, root=lake)
             assert outcome.is_done or outcome.error == "LakeLocked", outcome
             done.append(job)
             if run.poll() is not None:
                 break
-            time.sleep(BETWEEN_S)
+            time.sleep(BETWEEN_S * 1.5**number)
     assert len(done) > 1

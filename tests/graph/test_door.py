@@ -108,6 +108,11 @@ REFUSED = {
     "a script of another port": ("GET", "/", fetched("same-site", "no-cors", "script"), "", 403),
     "a report of an asset": ("POST", "/report_asset_materialization/catalog", {**JSON, "origin": OWN}, "", 403),
     "a report of an asset graphql": ("POST", "/report_asset_check/graphql", {**JSON, "origin": OWN}, "", 403),
+    "a GET mutation before a line's end": ("GET", "/graphql\n", {}, MUTATION, 400),
+    "a POST before a line's end": ("POST", "/graphql\n", {**JSON, "origin": OWN}, "", 400),
+    "a path with a zero": ("GET", "/graphql\0", {}, MUTATION, 400),
+    "a notebook of this machine": ("GET", "/notebook", {}, "repoLocName=a&path=/tmp/a.ipynb", 403),
+    "a notebook by its old path": ("GET", "/dagit/notebook", {}, "repoLocName=a&path=/tmp/a.ipynb", 403),
     "a deletion": ("DELETE", "/", {"origin": OWN}, "", 405),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mmlake.errors import SettingsError
-from mmlake_assets.door_server import refuse_open
+from mmlake_assets.door_server import GuardedWebserver, refuse_open
 from mmlake_assets.instance import dagster_home
 from tests.ports import free_port
 
@@ -101,6 +101,43 @@ def test_a_token_is_asked_for_and_opens_the_ui_under_its_prefix_and_name(server:
     status, page, headers = ask(server, "GET", headers["location"], Cookie=cookie)
     assert (status, headers["x-frame-options"]) == (200, "SAMEORIGIN")
     assert "<html" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/dagster/graphql%0a?query=%7Bversion%7D", 400),  # was executed: to the router, the same path
+        ("/dagster/graphql%0d%0a?query=%7Bversion%7D", 400),
+        ("/dagster/graphql?query=%7Bversion%7D", 405),
+        ("/dagster//graphql?query=%7Bversion%7D", 405),
+        ("/dagster/notebook?repoLocName=a&path=/tmp/a.ipynb", 403),
+        ("/dagster/logs/..%2f..%2f..%2fetc/passwd/out", 404),  # was a traceback
+        ("/dagster/download_debug/nobody", 404),
+    ],
+)
+def test_no_address_executes_graphql_or_shows_a_file(server: int, path: str, status: int) -> None:
+    assert ask(server, "GET", path, Authorization=f"Bearer {TOKEN}")[0] == status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["[]", '[{"query": "{ version }"}]', "{}", "1", '{"query": 1}', "[" * 100_000, "{",
+                                  '{"query": "{ version }", "variables": 1}'])  # fmt: skip
+def test_a_body_that_is_no_question_is_answered_in_a_line(server: int, body: str) -> None:
+    own = {"Origin": f"http://127.0.0.1:{server}", "Content_Type": "application/json"}
+    status, answer, _ = ask(server, "POST", "/dagster/graphql", body, Authorization=f"Bearer {TOKEN}", **own)
+    assert (status, answer.count("\n")) == (400, 1)
+
+
+def test_the_door_knows_every_route_of_the_web_server(tmp_path: Path) -> None:
+    """A release of Dagster that answers to another path is to be read before it is let through."""
+    web = GuardedWebserver.__new__(GuardedWebserver)
+    web._app_path_prefix, web.build_static_routes = "", list
+    assert [route.path for route in web.build_routes()] == [
+        "/server_info", "/dagit_info", "/graphql", "/graphql", "/logs/{path:path}", "/notebook", "/dagit/notebook",
+        "/download_debug/{run_id:str}", "/report_asset_materialization/{asset_key:path}",
+        "/report_asset_check/{asset_key:path}", "/report_asset_observation/{asset_key:path}", "/{path:path}", "/",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -140,6 +140,7 @@ def test_the_real_server_refuses_what_dagster_would_execute(deployment: Deployme
     assert _status(deployment, "GET", address, {"Origin": "http://elsewhere.example"}) == 403
     assert _status(deployment, "GET", address, own) == 405
     assert _status(deployment, "GET", address.replace("/graphql", "/%67raphql"), {}) == 405
+    assert _status(deployment, "GET", address.replace("/graphql", "/graphql%0a"), {}) == 400
     assert _status(deployment, "POST", address, own | {"Content-Type": "text/plain"}) == 415
     assert _status(deployment, "POST", "/graphql", typed, asked) == 403
     assert _status(deployment, "POST", "/graphql", typed | {"Origin": "null"}, asked) == 403

@@ -3,13 +3,17 @@ code, never as another error."""
 
 from __future__ import annotations
 
+import io
 import resource
 import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import av
+import numpy as np
 import pytest
+from PIL import Image
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
@@ -73,6 +77,42 @@ def _matroska(size: bytes) -> bytes:
     return head + b"\x18\x53\x80\x67" + size + b"\x15\x49\xa9\x66" + size + b"\x16\x54\xae\x6b" + size
 
 
+def _tiff(num_pages: int) -> bytes:
+    """Pages of one pixel's strip each, which all share it."""
+    fields = ((256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 4), (277, 1), (278, 1), (279, 1))
+    directory = struct.pack("<H", len(fields)) + b"".join(
+        struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields
+    )
+    size = len(directory) + 4
+    ends = (struct.pack("<I", 8 + size * (at + 1) if at + 1 < num_pages else 0) for at in range(num_pages))
+    return b"II*\0" + struct.pack("<I", 8) + b"".join(directory + end for end in ends)
+
+
+def _jpeg(num_scans: int) -> bytes:
+    """A grey picture of 16 megapixels whose last scan comes again and again; 20,000 of them take ten minutes."""
+    sink = io.BytesIO()
+    Image.new("L", (4_000, 4_000)).save(sink, "JPEG", progressive=True)
+    data = sink.getvalue()
+    last = data[data.rfind(b"\xff\xda") : -2]
+    return data[:-2] + last * num_scans + b"\xff\xd9"
+
+
+def _mp4(num_samples: int) -> bytes:
+    """A kilobyte of film whose 5 pictures are said to be so many, of a byte each: 3.4 GB of index for 60 million."""
+    sink = io.BytesIO()
+    with av.open(sink, "w", format="mp4") as container:
+        stream = container.add_stream("mpeg4", rate=25)
+        stream.width = stream.height = 64
+        for _ in range(5):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), "rgb24")))
+        container.mux(stream.encode())
+    data = bytearray(sink.getvalue())
+    sizes, chunks = data.find(b"stsz"), data.find(b"stsc")
+    data[sizes + 8 : sizes + 16] = struct.pack(">II", 1, num_samples)
+    data[chunks + 16 : chunks + 20] = struct.pack(">I", num_samples)
+    return bytes(data)
+
+
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "rate of 2 GHz": ("audio", lambda: _wav(2**31, 1)),
     "rate of 1 Hz": ("audio", lambda: _wav(1, 1)),
@@ -82,6 +122,10 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a million frames": ("image", lambda: _apng(10**6)),
     "frames of 4 gigapixels": ("image", lambda: _gif(65_535, 2_000)),
     "palette of 2 billion": ("image", lambda: _bmp(2**31 - 1)),
+    "60 million samples": ("video", lambda: _mp4(60_000_000)),
+    "60 million samples of sound": ("audio", lambda: _mp4(60_000_000).replace(b"vide", b"soun")),
+    "20,000 scans": ("image", lambda: _jpeg(20_000)),
+    "100,000 pages": ("image", lambda: _tiff(100_000)),
     "comment of 200 MB": ("image", lambda: _png(_chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
     "colours of 200 MB": ("image", lambda: _png(_chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(200 << 20))))),
     "EBML of 34 GB": ("video", lambda: _matroska(b"\x08\xff\xff\xff\xff")),
@@ -111,3 +155,24 @@ def test_a_header_that_lies_ends_within_bounds(tmp_path: Path, name: str) -> Non
     assert code is None or 3001 <= code <= 3009
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 20
     assert (after.ru_maxrss - before.ru_maxrss) >> 10 < 256
+
+
+@pytest.mark.parametrize(("num_scans", "code"), [(180, None), (210, 3004)])
+def test_scans_count_as_pixels(num_scans: int, code: int | None) -> None:
+    """Fifty passes over the largest picture, two hundred over one of a quarter of it."""
+    try:
+        found = image_track(_jpeg(num_scans), settings=SETTINGS) and None
+    except UnreadableItem as error:
+        found = error.code
+    assert found == code
+
+
+def test_samples_beyond_the_end_of_the_file_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(_mp4(60_000_000))
+    with pytest.raises(UnreadableItem, match=r"MP4 samples: present_bytes=\d+ not in \[60000000, inf\)") as found:
+        video_track(tmp_path / "a", settings=SETTINGS)
+    assert found.value.code == 3002
+    (tmp_path / "a").write_bytes(_mp4(100))
+    with pytest.raises(UnreadableItem) as found:
+        video_track(tmp_path / "a", settings=SETTINGS)
+    assert found.value.code == 3001  # samples of one byte that are there are no pictures

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from mmlake.errors import LakeLocked, SettingsError
+from mmlake.errors import BlobCorrupt, LakeLocked, SettingsError
 from mmlake.lake import Lake
 from mmlake.upkeep import collect, usage
 from mmlake.upkeep.references import is_named, marks_of, referenced
@@ -190,3 +190,16 @@ def test_a_version_with_two_names_still_has_its_bytes_alone(own) -> None:
     assert after == {
         "everything-v001, second-name" if name == "everything-v001" else name: size for name, size in before.items()
     }
+
+
+def test_usage_counts_no_blob_as_gone_whose_pack_lost_its_index(own) -> None:
+    index = next((own.lake.root / "blobs" / "packs").glob("*.idx"))
+    data = index.read_bytes()
+    for harm in (index.unlink, lambda: index.write_bytes(b""), lambda: index.write_bytes(data[: len(data) // 2])):
+        harm()
+        with pytest.raises(BlobCorrupt, match="has lost its index, or it is damaged; run `mmlake fsck --repair`"):
+            usage(Lake(own.lake.root))
+    index.write_bytes(data)
+    assert usage(own.lake).missing_blobs == 0
+    own.lake.store.remove(own.lake.tables.concat("items", "image", columns=["digest"])["digest"][0].as_py())
+    assert usage(own.lake).missing_blobs == 1

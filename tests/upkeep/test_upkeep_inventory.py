@@ -78,6 +78,23 @@ def test_a_directory_in_the_place_of_a_file_is_named_and_what_lies_behind_it_is_
     assert f"{stamp} is a directory where a file belongs; move it away, then repair" in wrong(own.lake)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("catalog/text/ALL", "catalog/image/ALL"),
+        ("manifest/all/curated-v001", "manifest/all/everything-v001"),
+        ("provenance/all/curated-v001", "provenance/all/everything-v001"),
+    ],
+)
+def test_stamps_that_changed_places_are_noticed(own, one: str, other: str) -> None:
+    """There are no rows next to them that would not fit."""
+    paths = [own.lake.tables.root / f"{name}.stamp.json" for name in (one, other)]
+    texts = [path.read_bytes() for path in paths]
+    for path, text in zip(paths, reversed(texts), strict=True):
+        path.write_bytes(text)
+    assert len([problem for problem in wrong(own.lake, "tables") if "is that of" in problem]) == 2
+
+
 def test_any_stamp_that_is_gone_is_noticed_and_those_of_versions_are_made_again(own) -> None:
     """That of the catalog, of samples and of the steps of versions, too, next to which there are no rows."""
     before, tables = state(own.lake), own.lake.tables.root

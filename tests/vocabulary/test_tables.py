@@ -6,15 +6,19 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmlake import checked_json
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.records import digest_of
 from mmlake.schemas import MEASURES, TRACKS, conform, empty, from_rows
@@ -64,9 +68,37 @@ def test_the_stamp_says_what_made_the_table(tables) -> None:
             schema_version=MEASURES.version,
             num_rows=3,
             size_bytes=len(data),
+            slot=str(SLOT),
             **given_fields,
         )
     )
+
+
+def test_a_stamp_in_the_place_of_another_is_an_error_with_and_without_rows(tables) -> None:
+    """Two tables that had changed places, each with its stamp, were read as each other."""
+    other, catalog = replace(SLOT, shard="other"), Slot("catalog", "image")
+    for slot in (SLOT, other):
+        tables.write(slot, MEASURES, rows(3 + len(slot.shard)), **MADE)
+    stamp = tables.mark(catalog, tables.stamp(SLOT))
+    files = {slot: [tables.path(slot), tables.path(slot).with_name(f"{Path(slot.shard).name}.stamp.json")] for slot in
+             (SLOT, other)}  # fmt: skip
+    for mine, theirs in zip(*files.values(), strict=True):
+        data = mine.read_bytes()
+        mine.write_bytes(theirs.read_bytes())
+        theirs.write_bytes(data)
+    for slot, whose in ((SLOT, other), (other, SLOT)):
+        with pytest.raises(TableCorrupt, match=re.escape(f"the stamp of table {slot} is that of {whose}")):
+            tables.read(slot)
+    assert tables.stamp(catalog) == stamp
+
+
+def test_a_stamp_of_an_earlier_release_does_not_say_whose_it_is(tables) -> None:
+    tables.write(SLOT, MEASURES, rows(3), **MADE)
+    path = tables.path(SLOT).with_name("2026.tar.stamp.json")
+    fields = checked_json.loads(path.read_bytes())
+    del fields["slot"]
+    path.write_bytes(checked_json.dumps(fields))
+    assert tables.read(SLOT).num_rows == 3
 
 
 def test_a_table_lies_where_its_slot_says(tables) -> None:
@@ -436,7 +468,8 @@ def test_removing_a_table_leaves_its_neighbours(tables) -> None:
 
 def test_something_that_is_no_parquet_file_can_be_marked(tables) -> None:
     stamp = Stamp(data_version="v", schema_version=1, num_rows=2, size_bytes=3, **MADE)
-    assert tables.mark(Slot("catalog", "all"), stamp) == tables.stamp(Slot("catalog", "all")) == stamp
+    marked = tables.mark(Slot("catalog", "all"), stamp)
+    assert marked == tables.stamp(Slot("catalog", "all")) == replace(stamp, slot="all/catalog")
     assert tables.has("catalog", "all")
 
 

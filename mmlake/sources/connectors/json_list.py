@@ -8,12 +8,12 @@ media are manifests (`manifest.py`).
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.json_elements import BOM, CutElement
+from mmlake.formats.json_prefixes import shallow_events
 from mmlake.sources.companions.siblings import has_no_medium
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
@@ -39,17 +39,12 @@ def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSetti
 
 def _first_names(head: bytes) -> list[str]:
     """The names in the first element, as far as the bytes go."""
-    import ijson
-
     names: list[str] = []
-    try:
-        for prefix, event, value in ijson.parse(io.BytesIO(head.removeprefix(BOM)), use_float=True):
-            if (prefix == "item" and event == "end_map") or len(names) == _MAX_NAMES:
-                break
-            if prefix == "item" and event == "map_key":
-                names.append(value)
-    except (ijson.JSONError, ValueError, OverflowError):
-        pass  # the bytes end within the element
+    for prefix, event, value in shallow_events(head.removeprefix(BOM), most_deep=2):  # the list, its first element
+        if (prefix == "item" and event == "end_map") or len(names) == _MAX_NAMES:
+            break
+        if prefix == "item" and event == "map_key":
+            names.append(value)
     return names
 
 
