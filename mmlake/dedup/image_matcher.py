@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from mmlake.borders import Box
 from mmlake.dedup import image_alignment, perceptual
 from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
-from mmlake.dedup.image_windows import Floats, window_hashes
-from mmlake.dedup.joins import hamming_pairs, mix64
+from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
+from mmlake.dedup.joins import distinct_of, mix64, near_distinct
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
+from mmlake.engine import cumulated, current
 from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
+_PICTURES, _AT_ONCE = 1 << 12, 1 << 20  # pictures, and hashes of them, at once
+_NUM_PARTS = 4  # of the hashes of a picture, the last ones
 _NUM_FAINT = 2  # keys of a picture without detail
 _LEAST_NORM = 1.0  # grey levels; plain pieces have no detail that could be shared
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
@@ -124,39 +127,45 @@ def hashes(prints: PrintTable) -> Ragged:
     """What the keys of each picture are made of: two levels of grey where it has no detail; otherwise the hashes of its
     windows and of what is turned, then those of its four parts."""
     luma = prints["luma"]
-    rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)] * len(luma)
+    found_NH = current().zeros(len(luma) * NUM_HASHES, np.uint64).reshape(len(luma), NUM_HASHES)
+    lengths = np.zeros(len(luma), np.int64)
     for at in _blocks(luma):
         planes = thumbnails(luma.values[luma.offsets[at][:, None] + np.arange(luma.lengths[at[0]])])
         is_faint = details(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
-        faint = (levels + np.array([[0], [64]])).T.astype(np.uint64)
-        for row, found in zip(at[is_faint].tolist(), faint, strict=True):
-            rows[row] = found
-        for row, found in zip(at[~is_faint].tolist(), np.concatenate(window_hashes(planes[~is_faint]), 1), strict=True):
-            rows[row] = found
-    return Ragged.of(rows)
+        found_NH[at[is_faint], :_NUM_FAINT] = (levels + np.array([[0], [64]])).T.astype(np.uint64)
+        found_NH[at[~is_faint]] = np.concatenate(window_hashes(planes[~is_faint]), 1)
+        lengths[at] = np.where(is_faint, _NUM_FAINT, NUM_HASHES)
+    if (lengths == NUM_HASHES).all():
+        return Ragged(found_NH.ravel(), cumulated(lengths, current()))
+    values = current().column(np.uint64)
+    for low in range(0, len(luma), _PICTURES):
+        block, sizes = found_NH[low : low + _PICTURES], lengths[low : low + _PICTURES]
+        values.append(block[np.arange(NUM_HASHES) < sizes[:, None]])
+    return Ragged(values.array(), cumulated(lengths, current()))
 
 
 def _keys(found: Ragged, whole: Ragged, *, radius: int) -> Ragged:
     """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
     num, lengths = len(found), found.lengths
     faint, detailed = np.flatnonzero(lengths == _NUM_FAINT), np.flatnonzero(lengths > _NUM_FAINT)
-    hashes_NH = found.take(detailed).values.reshape(len(detailed), -1) if len(detailed) else np.empty((0, 4), np.uint64)
-    windows_NW, parts_N4 = hashes_NH[:, :-4], hashes_NH[:, -4:]
+    rows = found if len(detailed) == num else found.take(detailed)
+    hashes_NH = rows.values.reshape(len(detailed), NUM_HASHES)
     whole_owners = np.repeat(np.arange(num), whole.lengths)
     use = lengths[whole_owners] != _NUM_FAINT
+    num_whole, num_windows = int(use.sum()), NUM_HASHES - _NUM_PARTS
+    # the hashes of whole pictures, which others are compared with, then those of all windows
+    hashes, owners = (current().zeros(num_whole + len(detailed) * num_windows, kind) for kind in (np.uint64, np.int64))
+    hashes[:num_whole], owners[:num_whole] = whole.values[use], whole_owners[use]
+    hashes[num_whole:].reshape(len(detailed), num_windows)[:] = hashes_NH[:, :num_windows]
+    owners[num_whole:].reshape(len(detailed), num_windows)[:] = detailed[:, None]
     parts = [
         (np.repeat(faint, _NUM_FAINT), found.take(faint).values),
-        _linked(
-            np.concatenate((whole_owners[use], np.repeat(detailed, windows_NW.shape[1]))),
-            np.concatenate((whole.values[use], windows_NW.ravel())),
-            num_targets=int(use.sum()),
-            radius=radius,
-            salt=1,
-        ),
+        _linked(owners, hashes, num_targets=num_whole, radius=radius, salt=1),
     ]
-    for at in range(parts_N4.shape[1]):
-        parts.append(_linked(detailed, parts_N4[:, at], num_targets=len(detailed), radius=radius, salt=2 + at))
+    for at in range(num_windows, NUM_HASHES):
+        part = np.ascontiguousarray(hashes_NH[:, at])
+        parts.append(_linked(detailed, part, num_targets=len(detailed), radius=radius, salt=2 + at - num_windows))
     return _ragged(parts, num)
 
 
@@ -183,25 +192,31 @@ def _linked(
     """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
     are compared with. The key is the hash that both are tied to, so a dense group shares that of its hub, and no other
     picture changes it."""
-    distinct, place = np.unique(hashes, return_inverse=True)
+    distinct, place = distinct_of(hashes)
     if not len(distinct):
         return np.empty(0, np.int64), np.empty(0, np.uint64)
+    scratch = current()
     targets = np.zeros(len(distinct), np.bool_)
     targets[place[:num_targets]] = True
-    left, right, _ = hamming_pairs(distinct, radius=radius, targets=targets)
-    lowest, highest = np.full(len(distinct), len(hashes)), np.full(len(distinct), -1)
+    left, right = near_distinct(distinct, targets, radius=radius)
+    lowest, highest = scratch.full(len(distinct), len(hashes), np.int64), scratch.full(len(distinct), -1, np.int64)
     np.minimum.at(lowest, place, owners)
     np.maximum.at(highest, place, owners)
     foreign = (lowest[left] != lowest[right]) | (highest[left] != highest[right]) | (lowest[left] != highest[left])
     left, right = left[foreign], right[foreign]
     several = np.flatnonzero((lowest != highest) & targets)
     codes = np.unique(np.concatenate((left, right, several)) * len(distinct) + np.concatenate((left, left, several)))
-    counts = np.bincount(codes // len(distinct), minlength=len(distinct))
-    keys = Ragged(
-        mix64(distinct[codes % len(distinct)] ^ mix64(np.array([salt], np.uint64))),
-        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-    ).take(place)
-    return np.repeat(owners, keys.lengths), keys.values
+    linked, hubs = codes // len(distinct), codes % len(distinct)
+    keys = mix64(distinct[hubs] ^ mix64(np.array([salt], np.uint64)))
+    found = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
+    for low in range(0, len(hashes), _AT_ONCE):  # most hashes have no key
+        at = place[low : low + _AT_ONCE]
+        begins, ends = (np.searchsorted(linked, at, side) for side in ("left", "right"))
+        lengths = ends - begins
+        nth = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        found.append((np.repeat(owners[low : low + _AT_ONCE], lengths), keys[np.repeat(begins, lengths) + nth]))
+    of_owners, of_keys = (np.concatenate(side) for side in zip(*found, strict=True))
+    return of_owners, of_keys
 
 
 def _ragged(found: list[tuple[Positions, NDArray[np.uint64]]], num: int) -> Ragged:

@@ -9,20 +9,25 @@ Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inve
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
 from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
+from mmlake.engine import current
 from mmlake.progress import Advance, silent
 
 _CHUNK = 64  # units compared with one other at once
+_ELECTED = 1 << 14  # clusters of which two members are known to elect whom at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
 _ALIVE = -1
@@ -30,34 +35,37 @@ _ALIVE = -1
 
 @dataclass(slots=True)
 class Stars:
-    """Edges from a unit that stays to one that goes, or that it shares a part with: lists of one length."""
+    """Edges from a unit that stays to one that goes, or that it shares a part with: columns of one length."""
 
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
+    left: array[int] = field(default_factory=partial(array, "q"))
+    right: array[int] = field(default_factory=partial(array, "q"))
     # SAME, INSIDE (right lies inside left), OVERLAPS, or NONE: the closest of what was compared and is not the same
-    relation: list[int] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    method: list[int] = field(default_factory=list)
-    # start and end in left, start and end in right; None where whole meets whole
-    spans_s: list[tuple[float, ...] | None] = field(default_factory=list)
+    relation: array[int] = field(default_factory=partial(array, "b"))
+    score: array[float] = field(default_factory=lambda: array("d"))
+    method: array[int] = field(default_factory=partial(array, "b"))
+    # row -> start and end in left, start and end in right; where whole meets whole there is none
+    spans_s: dict[int, tuple[float, ...]] = field(default_factory=dict)
 
     def add(self, left: int, right: int, edge: Edge, relation: int) -> None:
         """One more edge."""
+        if edge.spans_s is not None:
+            self.spans_s[len(self.left)] = edge.spans_s
         self.left.append(left)
         self.right.append(right)
         self.relation.append(relation)
         self.score.append(edge.score)
         self.method.append(edge.method)
-        self.spans_s.append(edge.spans_s)
 
     def add_all(self, edges: Edges) -> None:
         """More edges, in their order."""
-        self.left += edges.left.tolist()
-        self.right += edges.right.tolist()
-        self.relation += edges.relation.tolist()
-        self.score += edges.score.tolist()
-        self.method += edges.method.tolist()
-        self.spans_s += edges.spans()
+        if edges.spans_s is not None:
+            begin = len(self.left)
+            self.spans_s |= {begin + at: span for at, span in enumerate(edges.spans()) if span is not None}
+        self.left.frombytes(np.ascontiguousarray(edges.left, np.int64).tobytes())
+        self.right.frombytes(np.ascontiguousarray(edges.right, np.int64).tobytes())
+        self.relation.frombytes(np.ascontiguousarray(edges.relation, np.int8).tobytes())
+        self.method.frombytes(np.ascontiguousarray(edges.method, np.int8).tobytes())
+        self.score.frombytes(np.ascontiguousarray(edges.score, np.float64).tobytes())
 
 
 def stars(
@@ -118,14 +126,13 @@ class Walk:
 
     def __init__(self, matcher: Matcher, standing: Standing) -> None:
         self._matcher, self._standing = matcher, standing
-        num = len(standing)
-        self.order = standing.order()
-        self.place = np.empty(num, np.int64)
+        num, scratch = len(standing), current()
+        self.order = scratch.laid(standing.order())
+        self.place = scratch.zeros(num, np.int64)
         self.place[self.order] = np.arange(num)
-        self.leader_of = np.full(num, _ALIVE, np.int64)
-        self._head_of = self.leader_of.copy()  # by equal prints
-        self._edge: dict[int, Edge] = {}  # of followers
-        self._followers: dict[int, list[int]] = {}
+        self.leader_of = scratch.full(num, _ALIVE, np.int64)
+        self._head_of = scratch.full(num, _ALIVE, np.int64)  # by equal prints
+        self._followers = Followers(num)
         self.postings = Postings(matcher.keys)
         # what shares no key with anybody leads without more ado
         self.has_candidates = self.postings.lengths > 0
@@ -136,7 +143,7 @@ class Walk:
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
-        self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
+        self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
         # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
         self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
@@ -160,7 +167,7 @@ class Walk:
         self.elect_all()
         self.settle()
         return Outcome(
-            follows=edges_of((int(self.leader_of[one]), one, edge) for one, edge in self._edge.items()),
+            follows=self._followers.edges(self.leader_of),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
         )
@@ -176,7 +183,7 @@ class Walk:
             if high - low > 1:
                 self._take(int(rows[low]), rows[low + 1 : high])
         self._released.clear()  # they are led with all others
-        self._head_of = self.leader_of.copy()
+        self._head_of[:] = self.leader_of
 
     def lead(self, units: Iterable[int], *, advance: Advance = silent) -> None:
         """Give each of the units, in survivor order, a leader, or make it one."""
@@ -189,7 +196,7 @@ class Walk:
     def led(self) -> Led:
         """What stands after `lead_all`."""
         return Led(
-            follows=edges_of((int(self.leader_of[one]), one, self._edge[one]) for one in self._edge),
+            follows=self._followers.edges(self.leader_of),
             held=edges_of(self._held),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
@@ -201,8 +208,8 @@ class Walk:
     def take_over(self, led: Led, *, are_listed: bool = False) -> None:
         """Stand where `lead_all` would have come to. are_listed: those that lead are in the postings already."""
         self._head_of = led.head_of
-        for leader, one, edge in led.follows.each():
-            self._follow(one, leader, edge)
+        self.leader_of[led.follows.right] = led.follows.left
+        self._followers.add_all(led.follows)
         self._held = list(led.held.each())
         self._evidence = {(left, right): edge for left, right, edge in led.overlaps.each()}
         if led.misses.spans_s is None:
@@ -219,27 +226,31 @@ class Walk:
 
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
-        self._elect_pairs()
-        for leader in sorted(self._followers, key=lambda one: self.place[one]):
-            if leader not in self._followers:  # taken by a new survivor since
+        leaders = self._followers.leaders()
+        leaders = leaders[np.argsort(self.place[leaders])]
+        for low in range(0, len(leaders), _ELECTED):
+            self._elect(leaders[low : low + _ELECTED])
+
+    def _elect(self, leaders: Positions) -> None:
+        # what clusters of two elect is found all at once: most are such
+        only = self._followers.only(leaders)
+        sides = np.sort(np.stack((leaders, np.where(only < 0, leaders, only))), axis=0)
+        winners = self._standing.elect_pairs(*sides)
+        for leader, one, of_two in zip(leaders.tolist(), only.tolist(), winners.tolist(), strict=True):
+            followers = self._followers.of(leader)
+            if not followers:  # taken by a new survivor since
                 continue
-            winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
+            winner = of_two if followers == [one] else None
+            winner = self._elected(tuple(sorted((leader, *followers))), winner)
             if winner != leader:
                 self._crown(winner, leader)
 
-    def _elect_pairs(self) -> None:
-        """What clusters of two elect, all at once: most are such."""
-        pairs = [(leader, *followers) for leader, followers in self._followers.items() if len(followers) == 1]
-        if pairs:
-            sides = np.sort(np.array(pairs, np.int64), axis=1)
-            winners = self._standing.elect_pairs(sides[:, 0], sides[:, 1]).tolist()
-            self.known_elections |= dict(zip(map(tuple, sides.tolist()), winners, strict=True))
-
-    def _elected(self, members: tuple[int, ...]) -> int:
-        winner = self.known_elections.get(members)
+    def _elected(self, members: tuple[int, ...], known: int | None) -> int:
+        winner = self.known_elections.get(members, known)
         if winner is None:
             winner = self._standing.elect(np.array(members, np.int64), self._closeness)
-        self.elections[members] = winner
+        if self.elections is not None:
+            self.elections[members] = winner
         return winner
 
     def settle(self) -> None:
@@ -290,7 +301,7 @@ class Walk:
         at = found.best(self._standing.allows(others, one))
         if at < 0:
             return False
-        leader, members = int(others[at]), self._followers.pop(one, [])
+        leader, members = int(others[at]), self._followers.pop(one)
         self._follow(one, leader, of_leaders.edge(at))
         self._take(leader, self._loosened(members))
         return True
@@ -338,7 +349,7 @@ class Walk:
     def _better(self, one: int, other: int) -> int:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
-        rest = np.array([*pair, *self._followers.get(one, []), *self._followers.get(other, [])], np.int64)
+        rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
         return self._standing.elect(pair, self._closeness, rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
@@ -346,21 +357,19 @@ class Walk:
         both_lead = self.leader_of[keeper] == _ALIVE and self.leader_of[goer] == _ALIVE and keeper != goer
         if not both_lead or not self._standing.allows(keeper, goer)[0]:
             return
-        members = self._loosened(self._followers.pop(goer, []))
+        members = self._loosened(self._followers.pop(goer))
         self._follow(goer, keeper, edge)
         self._take(keeper, members)
 
     def _loosened(self, members: list[int]) -> Positions:
         """The members, which follow nobody any more."""
-        for one in members:
-            self._edge.pop(one, None)
-            self.leader_of[one] = _ALIVE
-        return np.array(members, np.int64)
+        loose = np.array(members, np.int64)
+        self.leader_of[loose] = _ALIVE
+        return loose
 
     def _follow(self, one: int, leader: int, edge: Edge) -> None:
         self.leader_of[one] = leader
-        self._edge[one] = edge
-        self._followers.setdefault(leader, []).append(one)
+        self._followers.add(leader, one, edge)
 
     def _enlist(self, one: int) -> None:
         self._enlisted[one] = True

@@ -155,8 +155,8 @@ def test_an_excerpt_goes_for_what_holds_it_in_whatever_order_they_stand(order):
     stretches = [(0, 100), (20, 30)]
     pairs, found = joined(Parts([stretches[at] for at in order]), standing(2))
     assert pairs == [(order.index(0), order.index(1))]
-    assert found.relation == [INSIDE]
-    assert found.spans_s == [(20.0, 30.0, 0.0, 10.0)]
+    assert found.relation.tolist() == [INSIDE]
+    assert found.spans_s == {0: (20.0, 30.0, 0.0, 10.0)}
 
 
 def test_an_excerpt_of_a_source_that_comes_first_stays_and_so_does_the_whole():
@@ -172,8 +172,8 @@ def test_a_copy_of_an_excerpt_goes_for_what_holds_it_too():
 def test_what_shares_a_part_is_reported_and_stays():
     pairs, found = joined(Parts([(0, 50), (40, 90)]), standing(2))
     assert pairs == [(0, 1)]
-    assert found.relation == [OVERLAPS]
-    assert found.spans_s == [(40.0, 50.0, 0.0, 10.0)]
+    assert found.relation.tolist() == [OVERLAPS]
+    assert found.spans_s == {0: (40.0, 50.0, 0.0, 10.0)}
 
 
 def test_the_closest_of_what_is_not_the_same_are_kept_for_people():
