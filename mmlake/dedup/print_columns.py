@@ -43,6 +43,7 @@ def print_columns(
         digests.append(table["digest"])
         for method, rows in found.items():
             rows.append(of_lists(table[method]))
+    pa.default_memory_pool().release_unused()  # what sorting took is not wanted again
     return (
         digests.array(),
         {method: rows.ragged() for method, rows in found.items()},

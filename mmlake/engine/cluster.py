@@ -122,7 +122,7 @@ class Cluster:
 @lru_cache(maxsize=1)
 def _connected(address: str, threads: int) -> tuple[Any, Any]:
     """(ray, daft), which run on the cluster from now on: a process is of one cluster."""
-    # both report their use to their makers unless they are told not to
+    # both report their use to their makers unless these variables forbid it
     for name, value in (("RAY_USAGE_STATS_ENABLED", "0"), ("DO_NOT_TRACK", "1"), ("DAFT_PROGRESS_BAR", "0")):
         os.environ.setdefault(name, value)
     purpose = 'engine.runner = "ray"'
