@@ -181,7 +181,7 @@ def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) 
         return {f"radius {radius}": lambda: hamming_pairs(hashes, radius=radius)}
     if kind == "pictures":
         pictures, settings = _pictures(num, engine), dedup.DedupSettings()
-        made = {"hashes": lambda: pictures.update(derived=image_matcher.hashes(pictures))}
+        made = {"hashes": lambda: image_matcher.hashes(pictures)}
         made["keys"] = lambda: pictures.update(keys=image_matcher.ImageMatcher(pictures, settings).keys)
         return made | {"index": lambda: Postings(pictures["keys"])}
     if kind == "sounds":

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake import schemas
-from mmlake.dedup.leaders import Stars
 from mmlake.dedup.matching import RELATIONS
+from mmlake.dedup.star_edges import Stars
 
 _NAMES = pa.array([RELATIONS.get(at) for at in range(max(RELATIONS) + 1)], pa.string())
 _SPANS = ("left_start_s", "left_end_s", "right_start_s", "right_end_s")
@@ -18,11 +18,8 @@ _SPANS = ("left_start_s", "left_end_s", "right_start_s", "right_end_s")
 def table_of(found: Stars, digests: pa.Array, methods: Sequence[str], *, tier: str, bound: float) -> pa.Table:
     """PAIRS, sorted by what goes."""
     num = len(found.left)
-    spans_s = np.full((num, len(_SPANS)), np.nan)
-    if found.spans_s:
-        spans_s[list(found.spans_s)] = list(found.spans_s.values())
-    is_whole = np.ones(num, np.bool_)
-    is_whole[list(found.spans_s)] = False
+    spans_s = found.spans_s.array().astype(np.float64)
+    is_whole = np.isnan(spans_s[:, 0])
     spans = {name: pa.array(spans_s[:, at], mask=is_whole) for at, name in enumerate(_SPANS)}
     table = schemas.from_columns(
         schemas.PAIRS,

@@ -62,6 +62,19 @@ class Followers:
         self._first[leader] = _NOBODY
         return found
 
+    def keep(self, leader: int, members: list[int]) -> None:
+        """Of those that follow it, these alone follow it any more."""
+        self._first[leader] = _NOBODY
+        for one in members:
+            self._next[one], self._first[leader] = self._first[leader], one
+
+    def edge(self, one: int) -> Edge:
+        """What was found between it and the one that it follows."""
+        return Edge(int(self._relation[one]), float(self._score[one]), int(self._method[one]), self._spans_s.get(one))
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._first != _NOBODY))
+
     def leaders(self) -> Positions:
         """Whom somebody follows."""
         return np.flatnonzero(self._first != _NOBODY)

@@ -8,21 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, perceptual
+from mmlake.dedup import image_alignment, image_keys, perceptual
 from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
+from mmlake.dedup.image_keys import Known
 from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
-from mmlake.dedup.joins import distinct_of, mix64, near_distinct
 from mmlake.dedup.matching import NONE, SAME, Found
-from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged
+from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.engine import cumulated, current
 from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
-_PICTURES, _AT_ONCE = 1 << 12, 1 << 20  # pictures, and hashes of them, at once
-_NUM_PARTS = 4  # of the hashes of a picture, the last ones
-_NUM_FAINT = 2  # keys of a picture without detail
+_PICTURES = 1 << 12  # at once
 _LEAST_NORM = 1.0  # grey levels; plain pieces have no detail that could be shared
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
 
@@ -32,13 +30,13 @@ class ImageMatcher:
 
     min_shared = 1
     neighbours = None
+    shares_out = True
 
     def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
         self._prints, self._settings = prints, settings
         self._detail = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_detail)
         self._view = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_view)
-        derived = prints[DERIVED] if DERIVED in prints else hashes(prints)
-        self.keys = _keys(derived, prints[METHOD], radius=settings.image_radius_bits)
+        self.keys = prints[KEYS] if KEYS in prints else keyed(hashes(prints), None, settings)
 
     def compare(self, one: int, others: Positions) -> Found:
         """The picture against each of the others."""
@@ -94,6 +92,13 @@ class ImageMatcher:
         )
 
 
+def keyed(derived: Ragged, known: Known | None, settings: DedupSettings) -> Ragged:
+    """The keys of each picture. known: those of an earlier join."""
+    if known is None:
+        return image_keys.made(derived, radius=settings.image_radius_bits)
+    return image_keys.updated(derived, known, radius=settings.image_radius_bits)
+
+
 def matcher(prints: PrintTable, settings: DedupSettings) -> ImageMatcher:
     """The matcher of the pictures in the table."""
     return ImageMatcher(prints, settings)
@@ -125,48 +130,26 @@ def thumbnails(words: NDArray[np.uint64]) -> Floats:
 
 def hashes(prints: PrintTable) -> Ragged:
     """What the keys of each picture are made of: two levels of grey where it has no detail; otherwise the hashes of its
-    windows and of what is turned, then those of its four parts."""
-    luma = prints["luma"]
-    found_NH = current().zeros(len(luma) * NUM_HASHES, np.uint64).reshape(len(luma), NUM_HASHES)
+    windows and of what is turned, then those of its four parts, then those of the whole picture (`image_keys`)."""
+    luma, whole = prints["luma"], prints[METHOD]
+    most = NUM_HASHES + int(whole.lengths.max(initial=0))
+    found_NH = current().zeros(len(luma) * most, np.uint64).reshape(len(luma), most)
     lengths = np.zeros(len(luma), np.int64)
     for at in _blocks(luma):
         planes = thumbnails(luma.values[luma.offsets[at][:, None] + np.arange(luma.lengths[at[0]])])
         is_faint = details(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
-        found_NH[at[is_faint], :_NUM_FAINT] = (levels + np.array([[0], [64]])).T.astype(np.uint64)
-        found_NH[at[~is_faint]] = np.concatenate(window_hashes(planes[~is_faint]), 1)
-        lengths[at] = np.where(is_faint, _NUM_FAINT, NUM_HASHES)
-    if (lengths == NUM_HASHES).all():
-        return Ragged(found_NH.ravel(), cumulated(lengths, current()))
+        faint = (levels + np.array([[0], [64]])).T.astype(np.uint64)
+        found_NH[at[is_faint], : faint.shape[1]] = faint
+        found_NH[at[~is_faint], :NUM_HASHES] = np.concatenate(window_hashes(planes[~is_faint]), 1)
+        lengths[at] = np.where(is_faint, faint.shape[1], NUM_HASHES + whole.lengths[at])
+        for row in at[~is_faint].tolist():
+            found_NH[row, NUM_HASHES : lengths[row]] = whole[row]
     values = current().column(np.uint64)
     for low in range(0, len(luma), _PICTURES):
         block, sizes = found_NH[low : low + _PICTURES], lengths[low : low + _PICTURES]
-        values.append(block[np.arange(NUM_HASHES) < sizes[:, None]])
+        values.append(block[np.arange(most) < sizes[:, None]])
     return Ragged(values.array(), cumulated(lengths, current()))
-
-
-def _keys(found: Ragged, whole: Ragged, *, radius: int) -> Ragged:
-    """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
-    num, lengths = len(found), found.lengths
-    faint, detailed = np.flatnonzero(lengths == _NUM_FAINT), np.flatnonzero(lengths > _NUM_FAINT)
-    rows = found if len(detailed) == num else found.take(detailed)
-    hashes_NH = rows.values.reshape(len(detailed), NUM_HASHES)
-    whole_owners = np.repeat(np.arange(num), whole.lengths)
-    use = lengths[whole_owners] != _NUM_FAINT
-    num_whole, num_windows = int(use.sum()), NUM_HASHES - _NUM_PARTS
-    # the hashes of whole pictures, which others are compared with, then those of all windows
-    hashes, owners = (current().zeros(num_whole + len(detailed) * num_windows, kind) for kind in (np.uint64, np.int64))
-    hashes[:num_whole], owners[:num_whole] = whole.values[use], whole_owners[use]
-    hashes[num_whole:].reshape(len(detailed), num_windows)[:] = hashes_NH[:, :num_windows]
-    owners[num_whole:].reshape(len(detailed), num_windows)[:] = detailed[:, None]
-    parts = [
-        (np.repeat(faint, _NUM_FAINT), found.take(faint).values),
-        _linked(owners, hashes, num_targets=num_whole, radius=radius, salt=1),
-    ]
-    for at in range(num_windows, NUM_HASHES):
-        part = np.ascontiguousarray(hashes_NH[:, at])
-        parts.append(_linked(detailed, part, num_targets=len(detailed), radius=radius, salt=2 + at - num_windows))
-    return _ragged(parts, num)
 
 
 def _blocks(rows: Ragged) -> list[Positions]:
@@ -184,46 +167,3 @@ def details(planes: Floats) -> NDArray[np.float64]:
 
     size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)
     return np.array([float((plane - cv2.blur(plane, size)).std()) for plane in planes])
-
-
-def _linked(
-    owners: Positions, hashes: NDArray[np.uint64], *, num_targets: int, radius: int, salt: int
-) -> tuple[Positions, NDArray[np.uint64]]:
-    """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
-    are compared with. The key is the hash that both are tied to, so a dense group shares that of its hub, and no other
-    picture changes it."""
-    distinct, place = distinct_of(hashes)
-    if not len(distinct):
-        return np.empty(0, np.int64), np.empty(0, np.uint64)
-    scratch = current()
-    targets = np.zeros(len(distinct), np.bool_)
-    targets[place[:num_targets]] = True
-    left, right = near_distinct(distinct, targets, radius=radius)
-    lowest, highest = scratch.full(len(distinct), len(hashes), np.int64), scratch.full(len(distinct), -1, np.int64)
-    np.minimum.at(lowest, place, owners)
-    np.maximum.at(highest, place, owners)
-    foreign = (lowest[left] != lowest[right]) | (highest[left] != highest[right]) | (lowest[left] != highest[left])
-    left, right = left[foreign], right[foreign]
-    several = np.flatnonzero((lowest != highest) & targets)
-    codes = np.unique(np.concatenate((left, right, several)) * len(distinct) + np.concatenate((left, left, several)))
-    linked, hubs = codes // len(distinct), codes % len(distinct)
-    keys = mix64(distinct[hubs] ^ mix64(np.array([salt], np.uint64)))
-    found = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
-    for low in range(0, len(hashes), _AT_ONCE):  # most hashes have no key
-        at = place[low : low + _AT_ONCE]
-        begins, ends = (np.searchsorted(linked, at, side) for side in ("left", "right"))
-        lengths = ends - begins
-        nth = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        found.append((np.repeat(owners[low : low + _AT_ONCE], lengths), keys[np.repeat(begins, lengths) + nth]))
-    of_owners, of_keys = (np.concatenate(side) for side in zip(*found, strict=True))
-    return of_owners, of_keys
-
-
-def _ragged(found: list[tuple[Positions, NDArray[np.uint64]]], num: int) -> Ragged:
-    owners, keys = (np.concatenate(side) for side in zip(*found, strict=True))
-    order = np.lexsort((keys, owners))
-    owners, keys = owners[order], keys[order]
-    is_new = np.r_[True, (owners[1:] != owners[:-1]) | (keys[1:] != keys[:-1])] if len(keys) else np.empty(0, bool)
-    owners, keys = owners[is_new], keys[is_new]
-    counts = np.bincount(owners, minlength=num)
-    return Ragged(keys, np.concatenate(([0], np.cumsum(counts))).astype(np.int64))

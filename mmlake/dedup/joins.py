@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from mmlake.engine import current
 
-_BLOCK = 1 << 20  # values at once
-_SAMPLES = 64  # values for each range that is cut
 _MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around its first members
 _MAX_COMPARED = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
 _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
@@ -78,30 +76,6 @@ def near_distinct(
     if len(hashes) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     return _near(hashes, is_target, _masks(len(hashes), radius), radius)
-
-
-def distinct_of(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """(the distinct values, ascending; the place of each value among them): what `np.unique` gives, a range of values
-    at a time where they are many."""
-    num_ranges = math.ceil(values.nbytes / (current().most_bytes + 1))
-    if num_ranges < 2:
-        found, place = np.unique(values, return_inverse=True)
-        return found, place
-    sample = np.sort(values[:: max(1, len(values) // (_SAMPLES * num_ranges))])
-    bounds = np.unique(sample[:: max(1, len(sample) // num_ranges)][1:num_ranges])
-    place, column, num = current().zeros(len(values), np.int64), current().column(np.uint64), 0
-    for low, high in zip((None, *bounds), (*bounds, None), strict=True):
-        rows = [np.empty(0, np.int64)]
-        for begin in range(0, len(values), _BLOCK):
-            block = values[begin : begin + _BLOCK]
-            is_in = np.ones(len(block), np.bool_) if low is None else block >= low
-            rows.append(begin + np.flatnonzero(is_in if high is None else is_in & (block < high)))
-        of_range = np.concatenate(rows)
-        found, at = np.unique(values[of_range], return_inverse=True)
-        place[of_range] = num + at
-        column.append(found)
-        num += len(found)
-    return column.array(), place
 
 
 def _masks(num: int, radius: int) -> NDArray[np.uint64]:

@@ -2,26 +2,27 @@
 
 Units come in survivor order. Each is compared with leaders that share keys with it, and follows the best of those that
 it is the same as; otherwise it leads. Then each cluster elects its survivor; every follower is verified against the
-survivor, and one that does not pass is led anew. So no chain swallows what is unlike its survivor, the cost is linear
-whatever the prints are (1,000 copies cost 1,000 comparisons), and the outcome depends on the set of units alone.
+survivor, and one that does not pass is led anew. Last, a member that is the same as several survivors goes for the one
+that most are the same as (`shares`), so that a family is no two stars. So no chain swallows what is unlike its
+survivor, the cost is linear whatever the prints are (1,000 copies cost 1,000 comparisons), and the outcome depends on
+the set of units alone.
 Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inverted index with capped lists.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
+from mmlake.dedup.shares import Shares
+from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.engine import current
 from mmlake.progress import Advance, silent
@@ -29,43 +30,7 @@ from mmlake.progress import Advance, silent
 _CHUNK = 64  # units compared with one other at once
 _ELECTED = 1 << 14  # clusters of which two members are known to elect whom at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
-_MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
 _ALIVE = -1
-
-
-@dataclass(slots=True)
-class Stars:
-    """Edges from a unit that stays to one that goes, or that it shares a part with: columns of one length."""
-
-    left: array[int] = field(default_factory=partial(array, "q"))
-    right: array[int] = field(default_factory=partial(array, "q"))
-    # SAME, INSIDE (right lies inside left), OVERLAPS, or NONE: the closest of what was compared and is not the same
-    relation: array[int] = field(default_factory=partial(array, "b"))
-    score: array[float] = field(default_factory=lambda: array("d"))
-    method: array[int] = field(default_factory=partial(array, "b"))
-    # row -> start and end in left, start and end in right; where whole meets whole there is none
-    spans_s: dict[int, tuple[float, ...]] = field(default_factory=dict)
-
-    def add(self, left: int, right: int, edge: Edge, relation: int) -> None:
-        """One more edge."""
-        if edge.spans_s is not None:
-            self.spans_s[len(self.left)] = edge.spans_s
-        self.left.append(left)
-        self.right.append(right)
-        self.relation.append(relation)
-        self.score.append(edge.score)
-        self.method.append(edge.method)
-
-    def add_all(self, edges: Edges) -> None:
-        """More edges, in their order."""
-        if edges.spans_s is not None:
-            begin = len(self.left)
-            self.spans_s |= {begin + at: span for at, span in enumerate(edges.spans()) if span is not None}
-        self.left.frombytes(np.ascontiguousarray(edges.left, np.int64).tobytes())
-        self.right.frombytes(np.ascontiguousarray(edges.right, np.int64).tobytes())
-        self.relation.frombytes(np.ascontiguousarray(edges.relation, np.int8).tobytes())
-        self.method.frombytes(np.ascontiguousarray(edges.method, np.int8).tobytes())
-        self.score.frombytes(np.ascontiguousarray(edges.score, np.float64).tobytes())
 
 
 def stars(
@@ -94,33 +59,6 @@ def led_walk(matcher: Matcher, standing: Standing, *, equal: NDArray[np.uint64],
     return walk
 
 
-def stars_of(found: Outcome, place: Positions) -> Stars:
-    """All edges: what goes, in survivor order, then what overlaps and stays, then the closest of what is not the same.
-
-    place: of each unit in survivor order.
-    """
-    leader_of = np.full(len(place), _ALIVE, np.int64)
-    leader_of[found.follows.right] = found.follows.left
-    edges = Stars()
-    follows = found.follows.take(np.argsort(place[found.follows.right]))
-    edges.add_all(follows._replace(relation=np.where(follows.relation == INSIDE, INSIDE, SAME)))
-    left, right = found.overlaps.left, found.overlaps.right
-    is_apart = (leader_of[left] != right) & (leader_of[right] != left)
-    rows = np.lexsort((place[right], place[left]))
-    edges.add_all(found.overlaps.take(rows[is_apart[rows]]))
-    closest = _closest(found.misses, place)
-    edges.add_all(closest.take(leader_of[closest.right] != closest.left))
-    return edges
-
-
-def _closest(misses: Edges, place: Positions) -> Edges:
-    """The closest pairs that are not the same, each once: a unit that is led anew may meet a leader again."""
-    left, right = place[misses.left], place[misses.right]
-    order = np.lexsort((right, left, -misses.score))
-    is_new = np.r_[True, (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)][: len(order)]
-    return misses.take(order[is_new][:_MOST_MISSES])
-
-
 class Walk:
     """Who follows whom, while it is found out."""
 
@@ -141,7 +79,7 @@ class Walk:
         self._enlisted = ~self.has_candidates
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
-        self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
+        self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
         self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
         # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
@@ -166,6 +104,9 @@ class Walk:
         self._candidates = None  # those of the first half are kept
         self.elect_all()
         self.settle()
+        if is_shared_out(self._matcher) and len(self._followers) > 1:
+            self.elect_all(np.array(sorted(self._share_out()), np.int64))
+            self.settle()
         return Outcome(
             follows=self._followers.edges(self.leader_of),
             overlaps=self._overlaps(),
@@ -211,12 +152,8 @@ class Walk:
         self.leader_of[led.follows.right] = led.follows.left
         self._followers.add_all(led.follows)
         self._held = list(led.held.each())
-        self._evidence = {(left, right): edge for left, right, edge in led.overlaps.each()}
-        if led.misses.spans_s is None:
-            self._misses.add_all(led.misses)
-        else:
-            for left, right, edge in led.misses.each():
-                self._misses.add(left, right, edge)
+        self._evidence.add_all(led.overlaps)
+        self._misses.add_all(led.misses)
         self._released = led.released.tolist()
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
@@ -224,9 +161,10 @@ class Walk:
         if not are_listed:
             self.postings.add_all(self.order[leads[self.order]])
 
-    def elect_all(self) -> None:
-        """Let each cluster elect its survivor."""
-        leaders = self._followers.leaders()
+    def elect_all(self, leaders: Positions | None = None) -> None:
+        """Let each cluster, or those of these leaders, elect its survivor."""
+        if leaders is None:
+            leaders = self._followers.leaders()
         leaders = leaders[np.argsort(self.place[leaders])]
         for low in range(0, len(leaders), _ELECTED):
             self._elect(leaders[low : low + _ELECTED])
@@ -264,8 +202,42 @@ class Walk:
             if not self._held and not self._released:
                 return
 
+    def _share_out(self) -> set[int]:
+        """Let members go for another survivor that they are the same as; the survivors that lost or got some.
+        Whoever has equal prints with a member goes with it, as far as the exact measure agrees."""
+        members = {leader: self._followers.of(leader) for leader in self._followers.leaders().tolist()}
+        edges = {one: self._followers.edge(one) for one in np.flatnonzero(self.leader_of != _ALIVE).tolist()}
+        shares, with_head = Shares(members, self.place), self._by_head()
+        for one in sorted(edges, key=lambda one: self.place[one]):
+            if self._head_of[one] >= 0 or edges[one].relation != SAME:
+                continue
+            others = self._leaders_for(one)
+            others = others[(others != self.leader_of[one]) & self._standing.allows(others, one)]
+            if len(others):
+                found = self._matcher.compare(one, others)
+                of_others = found.mirrored()
+                for at in np.flatnonzero(found.relation == SAME).tolist():
+                    shares.add(one, int(others[at]), of_others.edge(at), num=1 + len(with_head.get(one, ())))
+        touched: set[int] = set()
+        for one, leader, edge in shares.moves(edges, self.leader_of):
+            before = int(self.leader_of[one])
+            touched |= {before, leader}
+            twins = [twin for twin in with_head.get(one, ()) if self.leader_of[twin] == before]
+            leaving = {one, *twins}
+            self._followers.keep(before, [member for member in self._followers.of(before) if member not in leaving])
+            self._follow(one, leader, edge)
+            self._take(leader, self._loosened(twins))
+        return touched
+
+    def _by_head(self) -> dict[int, list[int]]:
+        """Who took units with equal prints -> these units."""
+        found: dict[int, list[int]] = {}
+        for one in np.flatnonzero(self._head_of >= 0).tolist():
+            found.setdefault(int(self._head_of[one]), []).append(one)
+        return found
+
     def _overlaps(self) -> Edges:
-        return edges_of((left, right, edge) for (left, right), edge in self._evidence.items())
+        return self._evidence.latest(len(self.order))
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
@@ -292,7 +264,7 @@ class Walk:
         """Whether the unit follows one of the leaders, given in their order; what else was found is noted."""
         found = self._matcher.compare(one, others)
         of_leaders = found.mirrored()
-        for at in np.flatnonzero(found.relation == OVERLAPS).tolist():
+        for at in found.overlapping().tolist():
             self._note(one, int(others[at]), of_leaders.edge(at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
             self._held.append((one, int(others[at]), found.edge(at)))
@@ -380,7 +352,7 @@ class Walk:
         if self.place[one] < self.place[other]:
             spans = None if edge.spans_s is None else (*edge.spans_s[2:], *edge.spans_s[:2])
             edge, one, other = Edge(edge.relation, edge.score, edge.method, spans), other, one
-        self._evidence[other, one] = edge
+        self._evidence.add(other, one, edge)
 
     def _closeness(self, one: int, others: Positions) -> float:
         if self.known_closeness is not None:

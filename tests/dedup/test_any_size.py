@@ -6,17 +6,14 @@ import hashlib
 import mmap
 import tracemalloc
 
-import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
 from test_kept_joins import CRITERIA, MADE, fingerprints, nodes
 
 from mmlake import dedup
 from mmlake.dedup import image, text, text_kernels
 from mmlake.dedup.image_matcher import ImageMatcher
-from mmlake.dedup.joins import distinct_of
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, Walk
 from mmlake.dedup.led import Edge
@@ -126,16 +123,6 @@ def test_a_million_edges_take_no_object_each():
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 100_000 * 32
-
-
-@given(values=st.lists(st.integers(0, 40), max_size=60), share=st.sampled_from([0, 8, 64, 10**9]))
-def test_distinct_values_are_found_a_range_at_a_time(values, share, tmp_path_factory):
-    values = np.array(values, np.uint64) * np.uint64(2**58 // 3)
-    with Engine(tmp_path_factory.getbasetemp() / "distinct", EngineSettings(memory_gib=32 * share / 2**30)).used():
-        found, place = distinct_of(values)
-    expected, at = np.unique(values, return_inverse=True)
-    assert found.tolist() == expected.tolist()
-    assert place.tolist() == at.tolist()
 
 
 def test_keys_of_pictures_are_the_same_without_memory(tmp_path):
