@@ -4,6 +4,9 @@
     python benchmarks/dedup_memory.py columns 10000000         fingerprints to columns in the order of digests
     python benchmarks/dedup_memory.py keys 10000000            the index of 32 keys of each unit
     python benchmarks/dedup_memory.py hashes 10000000          pairs of 64-bit hashes at --radius
+    python benchmarks/dedup_memory.py pictures 100000          34 hashes of windows of each picture, joined; its index
+    python benchmarks/dedup_memory.py sounds 1000000           keys of recordings of 20 s and their index
+    python benchmarks/dedup_memory.py films 1000000            the walk over clips with 32 keys each
     python benchmarks/dedup_memory.py exact 10000000           group-by, semi-join and anti-join of digests
 
 A tenth of the units are copies. Memory is anonymous memory (RssAnon, sampled), which the kernel cannot take back; what
@@ -27,14 +30,21 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mmlake import dedup
+from mmlake.dedup import audio, image_matcher, perceptual
+from mmlake.dedup.image import SIDE
 from mmlake.dedup.joins import hamming_pairs
+from mmlake.dedup.leaders import stars
+from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.print_columns import print_columns
-from mmlake.dedup.prints import Ragged
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import in_order
 from mmlake.engine import Engine, EngineSettings
 
 _PART = 50_000
+_PICTURES = 1_000  # made at once
 _KEYS = 32
+_WORDS = 160  # of a recording
 
 
 class Peak:
@@ -88,6 +98,43 @@ class Texts:
                 yield pa.table({**columns, "status": ["ok"] * num})
 
 
+def _pictures(num: int, engine: Engine) -> dict[str, Ragged]:
+    """Prints of smooth pictures; copies differ by noise."""
+    rng, luma, hashes = np.random.default_rng(1), engine.scratch.column(np.uint64), engine.scratch.column(np.uint64)
+    first: list[np.ndarray] = []
+    for low in range(0, num, _PICTURES):
+        count = min(_PICTURES, num - low)
+        if low < num - num // 10:
+            planes = np.kron(rng.random((count, 8, 8)), np.ones((8, 8))) * 200 + 20
+            first += [planes.astype(np.uint8)] if low < num // 10 else []
+        else:
+            planes = (
+                first[(low - (num - num // 10)) // _PICTURES % len(first)][:count] + rng.random((count, 64, 64)) * 6
+            )
+        rows = np.ascontiguousarray(planes.astype(np.uint8)).reshape(-1, SIDE * SIDE)
+        luma.append(np.concatenate([perceptual.pack_bytes(row) for row in rows]))
+        hashes.append(perceptual.dct_hashes(_small(rows.reshape(-1, SIDE, SIDE)))[0])
+    made = luma.array()
+    width = SIDE * SIDE // 8
+    found = {"luma": Ragged(made, np.arange(len(made) // width + 1) * width)}
+    found["phash"] = Ragged(hashes.array(), np.arange(len(made) // width + 1))
+    return found
+
+
+def _small(planes: np.ndarray) -> np.ndarray:
+    side, step = perceptual.SIDE, SIDE // perceptual.SIDE
+    return planes.reshape(-1, side, step, side, step).mean(axis=(2, 4))
+
+
+def _sounds(num: int, engine: Engine) -> dict[str, Ragged]:
+    """Words of 20 s each, as the two prints of recordings have them; a tenth are copies."""
+    rng, chroma = np.random.default_rng(1), engine.scratch.column(np.uint64)
+    for low in range(0, num, _PART // 10):
+        words = rng.integers(0, 2**64, (min(_PART // 10, num - low), _WORDS), dtype=np.uint64)
+        chroma.append(_copied(words).ravel())
+    return {audio.METHOD: Ragged(chroma.array(), np.arange(num + 1) * _WORDS), audio.BANDS: Ragged.empty(num)}
+
+
 def _keys(num: int, engine: Engine) -> Ragged:
     rng, values = np.random.default_rng(1), engine.scratch.column(np.uint64)
     for low in range(0, num, _PART):
@@ -96,11 +143,26 @@ def _keys(num: int, engine: Engine) -> Ragged:
     return Ragged(values.array(), np.arange(num + 1) * _KEYS)
 
 
-def _names(num: int, *, with_value: bool = False) -> Iterator[pa.Table]:
+def names(num: int, *, with_value: bool = False) -> Iterator[pa.Table]:
+    """So many digests, in parts; each with a number where it is asked for."""
     for low in range(0, num, _PART):
         digests = _digests(low, min(num, low + _PART))
         value = {"value": pa.array(np.arange(len(digests)), pa.int32())} if with_value else {}
         yield pa.table({"digest": digests, **value})
+
+
+class Clips:
+    """Clips of which those with equal keys are the same: the walk over them, without what a comparison costs."""
+
+    min_shared, neighbours = 2, None
+
+    def __init__(self, keys: Ragged) -> None:
+        self.keys = keys
+
+    def compare(self, one: int, others: np.ndarray) -> Found:
+        """The same where all keys are."""
+        same = np.array([np.array_equal(self.keys[one], self.keys[int(other)]) for other in others])
+        return Found(np.where(same, SAME, NONE).astype(np.int8), same.astype(float), np.zeros(len(others), np.int8))
 
 
 def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) -> dict[str, Callable[[], object]]:
@@ -117,18 +179,32 @@ def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) 
         hashes = np.random.default_rng(1).integers(0, 2**64, num, dtype=np.uint64)
         hashes[-(num // 10) :] = hashes[: num // 10] ^ np.uint64(0b1011)
         return {f"radius {radius}": lambda: hamming_pairs(hashes, radius=radius)}
+    if kind == "pictures":
+        pictures, settings = _pictures(num, engine), dedup.DedupSettings()
+        made = {"hashes": lambda: image_matcher.hashes(pictures)}
+        made["keys"] = lambda: pictures.update(keys=image_matcher.ImageMatcher(pictures, settings).keys)
+        return made | {"index": lambda: Postings(pictures["keys"])}
+    if kind == "sounds":
+        sounds = _sounds(num, engine)
+        return {
+            "keys": lambda: sounds.update(keys=audio.keys(sounds)),
+            "index": lambda: Postings(sounds["keys"]).add_all(np.arange(num)),
+        }
+    if kind == "films":
+        clips = Clips(_keys(num, engine))
+        return {"stars": lambda: stars(clips, in_order(num), equal=digests_of({"": clips.keys}))}
     asked = engine.relations
     return {
-        "group-by": lambda: asked.least_and_count(_names(num, with_value=True)),
-        "semi-join": lambda: asked.distinct(_names(num), _names(num)),
-        "anti-join": lambda: asked.strangers(_names(num), _names(num)),
+        "group-by": lambda: asked.least_and_count(names(num, with_value=True)),
+        "semi-join": lambda: asked.distinct(names(num), names(num)),
+        "anti-join": lambda: asked.strangers(names(num), names(num)),
     }
 
 
 def main() -> None:
     """Print a Markdown row for each question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("texts", "columns", "keys", "hashes", "exact"))
+    parser.add_argument("kind", choices=("texts", "columns", "keys", "hashes", "pictures", "sounds", "films", "exact"))
     parser.add_argument("num", type=int)
     parser.add_argument("--memory-gib", type=float, default=2.0)
     parser.add_argument("--folder", type=Path, default=Path("scratch"))

@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 def keys_of(rows: Ragged, kind: Kind) -> Ragged:
     """The keys of each row, sorted."""
     _, first, group = np.unique(digests_of({"": rows}), axis=0, return_index=True, return_inverse=True)
-    return Ragged.of([_chosen(rows[at], kind) for at in first.tolist()]).take(group.reshape(-1))
+    return Ragged.of(_chosen(rows[at], kind) for at in first.tolist()).take(group.reshape(-1))
 
 
 def together(parts: Sequence[Ragged]) -> Ragged:

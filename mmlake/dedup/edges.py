@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from mmlake import schemas
 from mmlake.dedup.matching import RELATIONS
 from mmlake.dedup.star_edges import Stars
 
+_NAMES = pa.array([RELATIONS.get(at) for at in range(max(RELATIONS) + 1)], pa.string())
 _SPANS = ("left_start_s", "left_end_s", "right_start_s", "right_end_s")
 
 
 def table_of(found: Stars, digests: pa.Array, methods: Sequence[str], *, tier: str, bound: float) -> pa.Table:
     """PAIRS, sorted by what goes."""
     num = len(found.left)
-    spans = {
-        name: pa.array([None if one is None else one[at] for one in found.spans_s], pa.float64())
-        for at, name in enumerate(_SPANS)
-    }
+    spans_s = found.spans_s.array().astype(np.float64)
+    is_whole = np.isnan(spans_s[:, 0])
+    spans = {name: pa.array(spans_s[:, at], mask=is_whole) for at, name in enumerate(_SPANS)}
     table = schemas.from_columns(
         schemas.PAIRS,
         {
-            "left": digests.take(pa.array(found.left, pa.int64())),
-            "right": digests.take(pa.array(found.right, pa.int64())),
-            "tier": pa.array([tier] * num, pa.string()),
-            "method": pa.array([methods[at] for at in found.method], pa.string()),
-            "relation": pa.array([RELATIONS[at] for at in found.relation], pa.string()),
-            "score": [round(score, 6) for score in found.score],
-            "bound": [bound] * num,
+            "left": digests.take(pa.array(np.array(found.left, np.int64))),
+            "right": digests.take(pa.array(np.array(found.right, np.int64))),
+            "tier": pa.repeat(tier, num),
+            "method": pa.array(methods, pa.string()).take(pa.array(np.array(found.method, np.int8))),
+            "relation": _NAMES.take(pa.array(np.array(found.relation, np.int8))),
+            "score": pa.array(np.fromiter((round(score, 6) for score in found.score), np.float64, num)),
+            "bound": pa.array(np.full(num, bound)),
             **spans,
         },
     )

@@ -11,14 +11,16 @@ from mmlake.borders import Box
 from mmlake.dedup import image_alignment, image_keys, perceptual
 from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
-from mmlake.dedup.image_windows import Floats, window_hashes
+from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
+from mmlake.engine import cumulated, current
 from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
+_PICTURES = 1 << 12  # at once
 _LEAST_NORM = 1.0  # grey levels; plain pieces have no detail that could be shared
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
 
@@ -129,18 +131,25 @@ def thumbnails(words: NDArray[np.uint64]) -> Floats:
 def hashes(prints: PrintTable) -> Ragged:
     """What the keys of each picture are made of: two levels of grey where it has no detail; otherwise the hashes of its
     windows and of what is turned, then those of its four parts, then those of the whole picture (`image_keys`)."""
-    luma = prints["luma"]
-    rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)] * len(luma)
+    luma, whole = prints["luma"], prints[METHOD]
+    most = NUM_HASHES + int(whole.lengths.max(initial=0))
+    found_NH = current().zeros(len(luma) * most, np.uint64).reshape(len(luma), most)
+    lengths = np.zeros(len(luma), np.int64)
     for at in _blocks(luma):
         planes = thumbnails(luma.values[luma.offsets[at][:, None] + np.arange(luma.lengths[at[0]])])
         is_faint = details(planes) < image_alignment.LEAST_DETAIL
         levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
         faint = (levels + np.array([[0], [64]])).T.astype(np.uint64)
-        for row, found in zip(at[is_faint].tolist(), faint, strict=True):
-            rows[row] = found
-        for row, found in zip(at[~is_faint].tolist(), np.concatenate(window_hashes(planes[~is_faint]), 1), strict=True):
-            rows[row] = np.concatenate((found, prints[METHOD][row]))
-    return Ragged.of(rows)
+        found_NH[at[is_faint], : faint.shape[1]] = faint
+        found_NH[at[~is_faint], :NUM_HASHES] = np.concatenate(window_hashes(planes[~is_faint]), 1)
+        lengths[at] = np.where(is_faint, faint.shape[1], NUM_HASHES + whole.lengths[at])
+        for row in at[~is_faint].tolist():
+            found_NH[row, NUM_HASHES : lengths[row]] = whole[row]
+    values = current().column(np.uint64)
+    for low in range(0, len(luma), _PICTURES):
+        block, sizes = found_NH[low : low + _PICTURES], lengths[low : low + _PICTURES]
+        values.append(block[np.arange(most) < sizes[:, None]])
+    return Ragged(values.array(), cumulated(lengths, current()))
 
 
 def _blocks(rows: Ragged) -> list[Positions]:

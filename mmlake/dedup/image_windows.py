@@ -27,6 +27,7 @@ _PLACES = [(row, column) for row in range(5) for column in range(5)] + [(row, 0)
 WINDOWS: tuple[Box, ...] = tuple((*_SPANS[row], *_SPANS[column]) for row, column in _PLACES)
 # three quarters each: an overlay in one corner leaves two of them alone
 PARTS: tuple[Box, ...] = ((0.0, 0.75, 0.0, 1.0), (0.25, 1.0, 0.0, 1.0), (0.0, 1.0, 0.0, 0.7), (0.0, 1.0, 0.3, 1.0))
+NUM_HASHES = len(WINDOWS) + 5 + len(PARTS)  # of one picture; five of it turned and mirrored
 assert WINDOWS[0] == WHOLE
 
 

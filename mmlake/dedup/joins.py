@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.engine import current
+
 _MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around its first members
 _MAX_COMPARED = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
 _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
@@ -53,7 +55,7 @@ def hamming_pairs(
     is_target = np.ones(len(distinct), np.bool_)
     if targets is not None:
         is_target = np.bincount(place, weights=targets, minlength=len(distinct)) > 0
-    left, right = _near(distinct, is_target, _masks(len(distinct), radius), radius)
+    left, right = near_distinct(distinct, is_target, radius=radius)
     rows = np.arange(len(hashes))
     tied = rows != first[place]
     if targets is not None:
@@ -64,6 +66,16 @@ def hamming_pairs(
     order = np.lexsort((j, i))
     i, j = i[order], j[order]
     return i, j, np.bitwise_count(hashes[i] ^ hashes[j]).astype(np.int64)
+
+
+def near_distinct(
+    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], *, radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(left, right) of the pairs of `hamming_pairs` among hashes that are distinct and ascending, left < right, in no
+    order that counts. What it needs of each hash lies in files where that is large."""
+    if len(hashes) < 2:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return _near(hashes, is_target, _masks(len(hashes), radius), radius)
 
 
 def _masks(num: int, radius: int) -> NDArray[np.uint64]:
@@ -92,12 +104,14 @@ def _near(
     else:
         _is_loaded[0] = True
         group, scan = kernels
-        rows, values = np.empty(len(hashes), np.uint32), np.empty(len(hashes), np.uint64)
+        scratch = current()
+        rows, values = scratch.zeros(len(hashes), np.uint32), scratch.zeros(len(hashes), np.uint64)
+        groups = scratch.zeros(len(hashes), np.uint32)
         # more groups than 2**17 leave the cache
         bits = min(17, max(8, int(len(hashes) - 1).bit_length()))
         found = []
         for at in range(len(masks)):
-            ends = group(hashes, masks[at], bits, rows, values)
+            ends = group(hashes, masks[at], bits, rows, values, groups)
             found.append(
                 scan(rows, values, is_target, ends, masks[: at + 1], np.uint64(radius), _MAX_PARTNERS, _MAX_COMPARED)
             )
@@ -147,12 +161,17 @@ def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
 
 
 def _group(
-    hashes: NDArray[np.uint64], mask: np.uint64, bits: int, rows: NDArray[np.uint32], values: NDArray[np.uint64]
+    hashes: NDArray[np.uint64],
+    mask: np.uint64,
+    bits: int,
+    rows: NDArray[np.uint32],
+    values: NDArray[np.uint64],
+    groups: NDArray[np.uint32],  # room
 ) -> NDArray[np.uint32]:
     """Where each group ends in `rows` and `values`, which are filled: hashes that agree on the mask stand in one group,
     in their order. By a counting sort on the top bits of a product, which costs less than a sort by value."""
     shift = np.uint64(64 - bits)
-    groups, ends = np.empty(len(hashes), np.uint32), np.zeros((1 << bits) + 1, np.uint32)
+    ends = np.zeros((1 << bits) + 1, np.uint32)
     for row in range(len(hashes)):
         group = ((hashes[row] & mask) * np.uint64(0x9E3779B97F4A7C15)) >> shift
         groups[row] = group

@@ -30,6 +30,14 @@ from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
 
+def places(texts: pa.Array, among: pa.Array) -> Positions:
+    """Where each of the texts stands among others; -1 where it does not."""
+    if texts.type != among.type:  # one side has become more than offsets of 32 bits can count
+        texts, among = texts.cast(pa.large_string()), among.cast(pa.large_string())
+    found: Positions = pc.fill_null(pc.index_in(texts, value_set=among), -1).to_numpy().astype(np.int64)
+    return found
+
+
 @dataclass(frozen=True)
 class Units:
     """What units are compared; positions are rows of all arrays."""
@@ -71,8 +79,7 @@ class Units:
 
     def _before(self, prior: Kept) -> Positions:
         """Of each unit the row that it had with the same prints; -1: none."""
-        found = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1)
-        at: Positions = found.to_numpy().astype(np.int64)
+        at = places(self.digests, prior.units.digests)
         known = np.flatnonzero(at >= 0)
         at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
         return at
@@ -139,6 +146,7 @@ def kept_stars(
     remembered = Remembered(matcher, no_edges() if old is None else old.known)
     judge = units.judged_by(remembered)
     walk = Walk(judge, standing)
+    walk.elections = {}
     if prior is None or old is None:
         walk.lead_all(units.equal, advance=advance, is_kept=True)
         led = walk.led()
@@ -165,7 +173,7 @@ class _Old:
     @classmethod
     def of(cls, prior: Kept, units: Units, matcher: Matcher) -> _Old:
         """What of it still holds."""
-        at = pc.fill_null(pc.index_in(prior.units.digests, value_set=units.digests), -1).to_numpy().astype(np.int64)
+        at = places(prior.units.digests, units.digests)
         here = np.flatnonzero(at >= 0)
         has_prints = at >= 0
         has_prints[here] = (prior.units.equal[here] == units.equal[at[here]]).all(axis=1)

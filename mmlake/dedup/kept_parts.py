@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake.dedup import key_kernels
-from mmlake.dedup.kept import Units
+from mmlake.dedup.kept import Units, places
 from mmlake.dedup.kept_comparisons import joined, no_edges
 from mmlake.dedup.leaders import Walk, led_walk
 from mmlake.dedup.led import Outcome
@@ -203,6 +203,7 @@ def _joined_anew(
     }
     sides = place[known.compared]
     codes = sides[:, 0] * len(rows) + sides[:, 1]
+    walk.elections = {}
     walk.known_closeness = dict(zip(codes.tolist(), known.closeness.tolist(), strict=True))
     outcome = walk.outcome()
     compared, closeness = _of_one_cluster(walk)
@@ -247,7 +248,7 @@ def _places(prior: Parts, now: Parts) -> Positions:
     is_one_rule = prior.criteria == now.criteria and prior.counted == now.counted
     if not is_one_rule or (prior.items is None) != (now.items is None):
         return nowhere
-    at: Positions = pc.fill_null(pc.index_in(prior.digests, value_set=now.digests), -1).to_numpy().astype(np.int64)
+    at = places(prior.digests, now.digests)
     old = np.flatnonzero(at >= 0)
     new = at[old]
     if not (np.diff(now.rank[new][np.argsort(prior.rank[old])]) > 0).all():

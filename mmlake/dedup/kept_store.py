@@ -2,13 +2,16 @@
 damaged or made by other code or settings is no join, and the next one is made as a whole, with the same outcome.
 
 A file is one line of JSON (what it was made with, the arrays in it, the SHA-256 of the rest) and the arrays, one after
-the other. They are read in place.
+the other. It is mapped and written array by array, so that none of it has to fit into memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
+import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,7 @@ from mmlake.dedup.prints import Ragged
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 5
+_FORMAT = 6
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
 _PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "are_templates", "compared", "closeness", "common")
@@ -60,7 +63,7 @@ class KeptJoins:
 
     def _read(self, tier: str, kind: str) -> Arrays | None:
         try:
-            data = memoryview(self._path(tier).read_bytes())
+            data = _mapped(self._path(tier))
             known, begin = _checked(data)
             arrays = known.pop("arrays")
         except (OSError, ValueError, KeyError):
@@ -75,16 +78,13 @@ class KeptJoins:
         return found
 
     def _write(self, tier: str, kind: str, arrays: Arrays) -> None:
-        digest, chunks = hashlib.sha256(), []
-        for one in arrays.values():
-            whole = np.ascontiguousarray(one).reshape(-1).view(np.uint8).data
-            for chunk in (whole, bytes(-len(whole) % _ALIGNED)):
-                digest.update(chunk)
-                chunks.append(chunk)
+        digest = hashlib.sha256()
+        for chunk in _chunks(arrays):
+            digest.update(chunk)
         held = [[name, one.dtype.str, list(one.shape)] for name, one in arrays.items()]
         header = checked_json.dumps(self._header(kind, digest.hexdigest()) | {"arrays": held}) + b"\n"
-        path = self._path(tier)
-        write_atomically(path, b"".join((header, bytes(-len(header) % _ALIGNED), *chunks)))
+        padding = bytes(-len(header) % _ALIGNED)
+        write_atomically(self._path(tier), itertools.chain((header, padding), _chunks(arrays)))
 
     def _path(self, tier: str) -> Path:
         return self.folder / f"{digest_of(tier.encode())[:16]}.join"
@@ -96,10 +96,24 @@ class KeptJoins:
 def is_as_written(path: Path) -> bool:
     """Whether the file of a kept join is what was written, whatever that was made with."""
     try:
-        _checked(memoryview(path.read_bytes()))
+        _checked(_mapped(path))
     except (ValueError, KeyError):
         return False
     return True
+
+
+def _mapped(path: Path) -> memoryview:
+    """The bytes of the file, which the page cache holds; it may be replaced. Raises ValueError where there are none."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _chunks(arrays: Arrays) -> Iterator[bytes | memoryview]:
+    """The bytes of all arrays, each from an aligned place on."""
+    for one in arrays.values():
+        whole = np.ascontiguousarray(one).reshape(-1).view(np.uint8).data
+        yield whole
+        yield bytes(-len(whole) % _ALIGNED)
 
 
 def _checked(data: memoryview) -> tuple[dict[str, Any], int]:
@@ -118,12 +132,12 @@ def _arrays_of(kept: Kept) -> Arrays:
     arrays: Arrays = {
         "order": kept.order, "equal": kept.units.equal, "key_values": kept.keys.values,
         "key_offsets": kept.keys.offsets, "released": kept.led.released, "head_of": kept.led.head_of,
-        "digests": _bytes_of(kept.units.digests),
     }  # fmt: skip
+    arrays |= _arrays_of_texts("digests", kept.units.digests)
     if kept.led.candidates is not None:
         arrays |= {f"candidates.{name}": one for name, one in kept.led.candidates._asdict().items()}
     if kept.units.items is not None:
-        arrays["items"] = _bytes_of(kept.units.items)
+        arrays |= _arrays_of_texts("items", kept.units.items)
     won = kept.elections
     arrays |= {"criteria": np.frombuffer(won.criteria.encode(), np.uint8), "cluster_values": won.clusters.values}
     arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
@@ -139,10 +153,10 @@ def _arrays_of(kept: Kept) -> Arrays:
 def _join_of(arrays: dict[str, Any]) -> Kept:
     found = {name: _edges_of(arrays, name) for name in _EDGES}
     known = found.pop("known")
-    items = _strings_of(arrays["items"]) if "items" in arrays else None
+    items = _texts_of(arrays, "items") if "items.begins" in arrays else None
     clusters, keys = (_rows_of(arrays, name) for name in ("cluster", "key"))
     return Kept(
-        Units(_strings_of(arrays["digests"]), arrays["equal"], items),
+        Units(_texts_of(arrays, "digests"), arrays["equal"], items),
         arrays["order"],
         keys,
         Led(
@@ -161,11 +175,12 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
 
 def _arrays_of_parts(parts: Parts) -> Arrays:
     arrays: Arrays = {name: getattr(parts, name) for name in _PARTS}
-    arrays |= {"digests": _bytes_of(parts.digests), "criteria": np.frombuffer(parts.criteria.encode(), np.uint8)}
+    arrays |= _arrays_of_texts("digests", parts.digests)
+    arrays["criteria"] = np.frombuffer(parts.criteria.encode(), np.uint8)
     arrays["counted"] = np.array(parts.counted, np.uint64)
     arrays |= {"cluster_values": parts.clusters.values, "cluster_offsets": parts.clusters.offsets}
     if parts.items is not None:
-        arrays["items"] = _bytes_of(parts.items)
+        arrays |= _arrays_of_texts("items", parts.items)
     for name, edges in parts.outcome._asdict().items():
         arrays |= _arrays_of_edges(name, edges)
     return arrays
@@ -174,8 +189,8 @@ def _arrays_of_parts(parts: Parts) -> Arrays:
 def _parts_of(arrays: dict[str, Any]) -> Parts:
     below, shift = arrays["counted"].tolist()
     return Parts(
-        digests=_strings_of(arrays["digests"]),
-        items=_strings_of(arrays["items"]) if "items" in arrays else None,
+        digests=_texts_of(arrays, "digests"),
+        items=_texts_of(arrays, "items") if "items.begins" in arrays else None,
         criteria=arrays["criteria"].tobytes().decode(),
         outcome=Outcome._make(_edges_of(arrays, name) for name in Outcome._fields),
         clusters=_rows_of(arrays, "cluster"),
@@ -196,13 +211,25 @@ def _rows_of(arrays: dict[str, Any], name: str) -> Ragged:
     return Ragged(arrays[f"{name}_values"], arrays[f"{name}_offsets"])
 
 
-def _bytes_of(texts: pa.Array) -> NDArray[np.generic]:
-    sink = pa.BufferOutputStream()
+def _arrays_of_texts(name: str, texts: pa.Array) -> Arrays:
+    """The buffers of texts, as they are."""
     column = pa.chunked_array(texts).combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    with pa.ipc.new_stream(sink, pa.schema([("text", pa.string())])) as writer:
-        writer.write_batch(pa.record_batch([column], names=["text"]))
-    return np.frombuffer(sink.getvalue(), np.uint8)
+    wide = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    _, offsets, values = column.buffers()
+    begins = np.zeros(1, wide)
+    if offsets is not None and len(column):
+        begins = np.frombuffer(offsets, wide)[column.offset : column.offset + len(column) + 1]
+    found = np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)[begins[0] : begins[-1]]
+    arrays: Arrays = {f"{name}.begins": begins - begins[0], f"{name}.values": found}
+    if column.null_count:
+        is_there = column.is_valid().to_numpy(zero_copy_only=False)
+        arrays[f"{name}.there"] = np.packbits(is_there, bitorder="little")
+    return arrays
 
 
-def _strings_of(data: NDArray[np.generic]) -> pa.Array:
-    return pa.ipc.open_stream(pa.py_buffer(data)).read_all()["text"].combine_chunks()
+def _texts_of(arrays: dict[str, Any], name: str) -> pa.Array:
+    begins = arrays[f"{name}.begins"]
+    kind = pa.large_string() if begins.dtype == np.int64 else pa.string()
+    buffers = [arrays.get(f"{name}.there"), begins, arrays[f"{name}.values"]]
+    held = [None if one is None else pa.py_buffer(one) for one in buffers]
+    return pa.Array.from_buffers(kind, len(begins) - 1, held)

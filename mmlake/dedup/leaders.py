@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
 from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, is_shared_out
 from mmlake.dedup.postings import Postings
@@ -23,9 +24,11 @@ from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
 from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
+from mmlake.engine import current
 from mmlake.progress import Advance, silent
 
 _CHUNK = 64  # units compared with one other at once
+_ELECTED = 1 << 14  # clusters of which two members are known to elect whom at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _ALIVE = -1
 
@@ -61,14 +64,13 @@ class Walk:
 
     def __init__(self, matcher: Matcher, standing: Standing) -> None:
         self._matcher, self._standing = matcher, standing
-        num = len(standing)
-        self.order = standing.order()
-        self.place = np.empty(num, np.int64)
+        num, scratch = len(standing), current()
+        self.order = scratch.laid(standing.order())
+        self.place = scratch.zeros(num, np.int64)
         self.place[self.order] = np.arange(num)
-        self.leader_of = np.full(num, _ALIVE, np.int64)
-        self._head_of = self.leader_of.copy()  # by equal prints
-        self._edge: dict[int, Edge] = {}  # of followers
-        self._followers: dict[int, list[int]] = {}
+        self.leader_of = scratch.full(num, _ALIVE, np.int64)
+        self._head_of = scratch.full(num, _ALIVE, np.int64)  # by equal prints
+        self._followers = Followers(num)
         self.postings = Postings(matcher.keys)
         # what shares no key with anybody leads without more ado
         self.has_candidates = self.postings.lengths > 0
@@ -79,7 +81,7 @@ class Walk:
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
-        self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
+        self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
         # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
         self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
@@ -103,10 +105,10 @@ class Walk:
         self.elect_all()
         self.settle()
         if is_shared_out(self._matcher) and len(self._followers) > 1:
-            self.elect_all(self._share_out())
+            self.elect_all(np.array(sorted(self._share_out()), np.int64))
             self.settle()
         return Outcome(
-            follows=edges_of((int(self.leader_of[one]), one, edge) for one, edge in self._edge.items()),
+            follows=self._followers.edges(self.leader_of),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
         )
@@ -122,7 +124,7 @@ class Walk:
             if high - low > 1:
                 self._take(int(rows[low]), rows[low + 1 : high])
         self._released.clear()  # they are led with all others
-        self._head_of = self.leader_of.copy()
+        self._head_of[:] = self.leader_of
 
     def lead(self, units: Iterable[int], *, advance: Advance = silent) -> None:
         """Give each of the units, in survivor order, a leader, or make it one."""
@@ -135,7 +137,7 @@ class Walk:
     def led(self) -> Led:
         """What stands after `lead_all`."""
         return Led(
-            follows=edges_of((int(self.leader_of[one]), one, self._edge[one]) for one in self._edge),
+            follows=self._followers.edges(self.leader_of),
             held=edges_of(self._held),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
@@ -147,8 +149,8 @@ class Walk:
     def take_over(self, led: Led, *, are_listed: bool = False) -> None:
         """Stand where `lead_all` would have come to. are_listed: those that lead are in the postings already."""
         self._head_of = led.head_of
-        for leader, one, edge in led.follows.each():
-            self._follow(one, leader, edge)
+        self.leader_of[led.follows.right] = led.follows.left
+        self._followers.add_all(led.follows)
         self._held = list(led.held.each())
         self._evidence.add_all(led.overlaps)
         self._misses.add_all(led.misses)
@@ -159,29 +161,34 @@ class Walk:
         if not are_listed:
             self.postings.add_all(self.order[leads[self.order]])
 
-    def elect_all(self, leaders: Iterable[int] | None = None) -> None:
+    def elect_all(self, leaders: Positions | None = None) -> None:
         """Let each cluster, or those of these leaders, elect its survivor."""
-        self._elect_pairs()
-        for leader in sorted(self._followers if leaders is None else leaders, key=lambda one: self.place[one]):
-            if leader not in self._followers:  # taken by a new survivor since
+        if leaders is None:
+            leaders = self._followers.leaders()
+        leaders = leaders[np.argsort(self.place[leaders])]
+        for low in range(0, len(leaders), _ELECTED):
+            self._elect(leaders[low : low + _ELECTED])
+
+    def _elect(self, leaders: Positions) -> None:
+        # what clusters of two elect is found all at once: most are such
+        only = self._followers.only(leaders)
+        sides = np.sort(np.stack((leaders, np.where(only < 0, leaders, only))), axis=0)
+        winners = self._standing.elect_pairs(*sides)
+        for leader, one, of_two in zip(leaders.tolist(), only.tolist(), winners.tolist(), strict=True):
+            followers = self._followers.of(leader)
+            if not followers:  # taken by a new survivor since
                 continue
-            winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
+            winner = of_two if followers == [one] else None
+            winner = self._elected(tuple(sorted((leader, *followers))), winner)
             if winner != leader:
                 self._crown(winner, leader)
 
-    def _elect_pairs(self) -> None:
-        """What clusters of two elect, all at once: most are such."""
-        pairs = [(leader, *followers) for leader, followers in self._followers.items() if len(followers) == 1]
-        if pairs:
-            sides = np.sort(np.array(pairs, np.int64), axis=1)
-            winners = self._standing.elect_pairs(sides[:, 0], sides[:, 1]).tolist()
-            self.known_elections |= dict(zip(map(tuple, sides.tolist()), winners, strict=True))
-
-    def _elected(self, members: tuple[int, ...]) -> int:
-        winner = self.known_elections.get(members)
+    def _elected(self, members: tuple[int, ...], known: int | None) -> int:
+        winner = self.known_elections.get(members, known)
         if winner is None:
             winner = self._standing.elect(np.array(members, np.int64), self._closeness)
-        self.elections[members] = winner
+        if self.elections is not None:
+            self.elections[members] = winner
         return winner
 
     def settle(self) -> None:
@@ -198,9 +205,11 @@ class Walk:
     def _share_out(self) -> set[int]:
         """Let members go for another survivor that they are the same as; the survivors that lost or got some.
         Whoever has equal prints with a member goes with it, as far as the exact measure agrees."""
-        shares, with_head = Shares(self._followers, self.place), self._by_head()
-        for one in sorted(self._edge, key=lambda one: self.place[one]):
-            if self._head_of[one] >= 0 or self._edge[one].relation != SAME:
+        members = {leader: self._followers.of(leader) for leader in self._followers.leaders().tolist()}
+        edges = {one: self._followers.edge(one) for one in np.flatnonzero(self.leader_of != _ALIVE).tolist()}
+        shares, with_head = Shares(members, self.place), self._by_head()
+        for one in sorted(edges, key=lambda one: self.place[one]):
+            if self._head_of[one] >= 0 or edges[one].relation != SAME:
                 continue
             others = self._leaders_for(one)
             others = others[(others != self.leader_of[one]) & self._standing.allows(others, one)]
@@ -209,18 +218,22 @@ class Walk:
                 of_others = found.mirrored()
                 for at in np.flatnonzero(found.relation == SAME).tolist():
                     shares.add(one, int(others[at]), of_others.edge(at), num=1 + len(with_head.get(one, ())))
-        touched: set[int] = set()
-        for one, leader, edge in shares.moves(self._edge, self.leader_of):
+        return self._move(list(shares.moves(edges, self.leader_of)), with_head)
+
+    def _move(self, moves: list[tuple[int, int, Edge]], with_head: dict[int, list[int]]) -> set[int]:
+        """Let members, and those with their prints, go for others; the survivors that lost or got some."""
+        leaving: dict[int, set[int]] = {}  # by the survivor that they leave
+        twins: dict[int, list[int]] = {}
+        for one, _, _ in moves:
             before = int(self.leader_of[one])
-            touched |= {before, leader}
-            twins = [twin for twin in with_head.get(one, ()) if self.leader_of[twin] == before]
+            twins[one] = [twin for twin in with_head.get(one, ()) if self.leader_of[twin] == before]
+            leaving.setdefault(before, set()).update((one, *twins[one]))
+        for before, gone in leaving.items():  # each list once, and before any of its members is in another
+            self._followers.keep(before, [member for member in self._followers.of(before) if member not in gone])
+        for one, leader, edge in moves:
             self._follow(one, leader, edge)
-            self._take(leader, self._loosened(twins))
-        for leader in touched:  # once for each, whatever number left it
-            members = [one for one in self._followers.pop(leader, []) if self.leader_of[one] == leader]
-            if members:
-                self._followers[leader] = members
-        return touched
+            self._take(leader, self._loosened(twins[one]))
+        return leaving.keys() | {leader for _, leader, _ in moves}
 
     def _by_head(self) -> dict[int, list[int]]:
         """Who took units with equal prints -> these units."""
@@ -266,7 +279,7 @@ class Walk:
         at = found.best(self._standing.allows(others, one))
         if at < 0:
             return False
-        leader, members = int(others[at]), self._followers.pop(one, [])
+        leader, members = int(others[at]), self._followers.pop(one)
         self._follow(one, leader, of_leaders.edge(at))
         self._take(leader, self._loosened(members))
         return True
@@ -314,7 +327,7 @@ class Walk:
     def _better(self, one: int, other: int) -> int:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
-        rest = np.array([*pair, *self._followers.get(one, []), *self._followers.get(other, [])], np.int64)
+        rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
         return self._standing.elect(pair, self._closeness, rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
@@ -322,21 +335,19 @@ class Walk:
         both_lead = self.leader_of[keeper] == _ALIVE and self.leader_of[goer] == _ALIVE and keeper != goer
         if not both_lead or not self._standing.allows(keeper, goer)[0]:
             return
-        members = self._loosened(self._followers.pop(goer, []))
+        members = self._loosened(self._followers.pop(goer))
         self._follow(goer, keeper, edge)
         self._take(keeper, members)
 
     def _loosened(self, members: list[int]) -> Positions:
         """The members, which follow nobody any more."""
-        for one in members:
-            self._edge.pop(one, None)
-            self.leader_of[one] = _ALIVE
-        return np.array(members, np.int64)
+        loose = np.array(members, np.int64)
+        self.leader_of[loose] = _ALIVE
+        return loose
 
     def _follow(self, one: int, leader: int, edge: Edge) -> None:
         self.leader_of[one] = leader
-        self._edge[one] = edge
-        self._followers.setdefault(leader, []).append(one)
+        self._followers.add(leader, one, edge)
 
     def _enlist(self, one: int) -> None:
         self._enlisted[one] = True

@@ -7,6 +7,7 @@ arrays that lie in files where they are large, so that a join reads what it comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,17 +33,17 @@ def print_columns(
     digests = TextColumn(engine.scratch)
     places = engine.scratch.column(np.int64)
     found = {method: _Rows(engine) for method in methods}
-    for table in engine.sorted_rows((part for part in parts if part.num_rows), ("digest", "method")):
+    made = engine.grouped(
+        (part for part in parts if part.num_rows), ("digest", "method"), partial(by_digest, methods=tuple(methods))
+    )
+    for table in made:
         if nodes is not None:
             table, at = _among(table, nodes)
-        unit = _units(table["digest"])
-        is_first = np.diff(unit, prepend=-1) > 0
-        digests.append(pa.chunked_array(table["digest"].filter(pa.array(is_first))))
-        if nodes is not None:
-            places.append(at[is_first])
+            places.append(at)
+        digests.append(table["digest"])
         for method, rows in found.items():
-            is_of = pc.equal(table["method"], method)
-            rows.append(int(is_first.sum()), unit[is_of.to_numpy()], of_lists(table["hashes"].filter(is_of)))
+            rows.append(of_lists(table[method]))
+    pa.default_memory_pool().release_unused()  # what sorting took is not wanted again
     return (
         digests.array(),
         {method: rows.ragged() for method, rows in found.items()},
@@ -58,16 +59,31 @@ class _Rows:
         self._values: Column = engine.scratch.column(np.uint64)
         self._lengths: Column = engine.scratch.column(np.int64)
 
-    def append(self, num: int, units: Positions, rows: Ragged) -> None:
-        """The rows of so many more units, of which these have one each, in their order."""
-        lengths = np.zeros(num, np.int64)
-        lengths[units] = rows.lengths
-        self._lengths.append(lengths)
+    def append(self, rows: Ragged) -> None:
+        """The rows of more units, in their order."""
+        self._lengths.append(rows.lengths)
         self._values.append(rows.values)
 
     def ragged(self) -> Ragged:
         """All of them."""
         return Ragged(self._values.array(), cumulated(self._lengths.array(), self._scratch))
+
+
+def by_digest(table: pa.Table, methods: Sequence[str]) -> pa.Table:
+    """A row per digest: what each of the methods made of it, an empty list where it made nothing.
+
+    table: digest, method and hashes, in the order of the first two, each method once."""
+    unit = _units(table["digest"])
+    is_first = np.diff(unit, prepend=-1) > 0
+    columns = {"digest": table["digest"].filter(pa.array(is_first))}
+    for method in methods:
+        is_of = pc.equal(table["method"], method)
+        rows = of_lists(table["hashes"].filter(is_of))
+        lengths = np.zeros(int(is_first.sum()), np.int64)
+        lengths[unit[is_of.to_numpy()]] = rows.lengths
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        columns[method] = pa.LargeListArray.from_arrays(offsets, rows.values)
+    return pa.table(columns)
 
 
 def _units(digests: pa.ChunkedArray) -> Positions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
+from mmlake.engine import cumulated, current
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Positions = NDArray[np.int64]
-_BLOCK_VALUES = 1 << 18  # of prints, whose digests are made at once
+_BLOCK_VALUES = 1 << 18  # of prints, whose digests are made, or which are taken, at once
+_ROWS = 4_096  # put together at once
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _DIGEST_WORK = 16  # values for one unit of the work that pays for compiled code
 
@@ -41,17 +44,28 @@ class Ragged:
 
     def take(self, rows: Positions) -> Ragged:
         """These rows, in this order."""
-        lengths = self.lengths[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return Ragged(self.values[places], offsets)
+        begins = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - begins
+        offsets = cumulated(lengths, current())
+        values = current().zeros(int(offsets[-1]), self.values.dtype)
+        begins -= offsets[:-1]
+        for low, high in blocks_of(offsets[1:], _BLOCK_VALUES):
+            first, end = int(offsets[low]), int(offsets[high])
+            values[first:end] = self.values[np.arange(first, end) + np.repeat(begins[low:high], lengths[low:high])]
+        return Ragged(values, offsets)
 
     @classmethod
     def of(cls, rows: Iterable[NDArray[np.uint64]]) -> Ragged:
         """The rows, one after the other."""
-        rows = list(rows)
-        offsets = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-        return cls(np.concatenate([np.empty(0, np.uint64), *rows]).astype(np.uint64, copy=False), offsets)
+        values, lengths, some = current().column(np.uint64), array("q"), [np.empty(0, np.uint64)]
+        for row in rows:
+            lengths.append(len(row))
+            some.append(row)
+            if len(some) > _ROWS:
+                values.append(np.concatenate(some))
+                some = some[:1]
+        values.append(np.concatenate(some))
+        return cls(values.array(), cumulated(np.array(lengths, np.int64), current()))
 
     @classmethod
     def empty(cls, num: int) -> Ragged:
@@ -123,7 +137,7 @@ def digests_of(prints: PrintTable) -> NDArray[np.uint64]:
     """128 bits of shape (units, 2) that units with equal prints have in common, whatever their number; zeros where a
     unit says nothing."""
     num = len(next(iter(prints.values())))
-    sums = np.zeros((num, 2), np.uint64)
+    sums = current().zeros(2 * num, np.uint64).reshape(num, 2)
     for salt, method in enumerate(sorted(prints), 1):
         rows = prints[method]
         seeds = np.array([2 * salt, 2 * salt + 1], np.uint64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -62,7 +63,7 @@ def semantic_pairs(
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
         found = stars(matcher, standing, equal=equal_vectors(led), advance=advance)
         recalls.append(_recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed))
-        found.left, found.right = leads[found.left].tolist(), leads[found.right].tolist()
+        found.left, found.right = (array("q", leads[side].tobytes()) for side in (found.left, found.right))
         _add_followers(found, survivor, vectors, bound, kept_apart)
         parts.append(table_of(found, digests, [f"cosine:{encoder}"], tier="semantic", bound=bound))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)

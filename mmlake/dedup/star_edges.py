@@ -28,6 +28,10 @@ class SpanRows:
         rows = np.full((num, 4), np.nan, np.float32) if spans_s is None else spans_s.astype(np.float32)
         self._spans_s.frombytes(rows.tobytes())
 
+    def array(self) -> NDArray[np.float32]:
+        """All of them, of shape (edges, 4); NaN where whole meets whole."""
+        return np.array(self._spans_s, np.float32).reshape(-1, 4)
+
     def __len__(self) -> int:
         return len(self._spans_s) // 4
 

@@ -14,7 +14,7 @@ from mmlake.dedup import key_kernels, text_kernels, text_walk
 from mmlake.dedup.led import Led
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, Found
 from mmlake.dedup.postings import Postings
-from mmlake.dedup.prints import PrintTable, Ragged
+from mmlake.dedup.prints import PrintTable, Ragged, blocks_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed, unpacked
 from mmlake.dedup.text_templates import Commonness, Judged, any_of
@@ -27,6 +27,7 @@ from mmlake.dedup.text_verdicts import (
     of_sets,
     of_words,
 )
+from mmlake.engine import cumulated, current
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -35,6 +36,7 @@ METHODS = ("jaccard-5gram", "containment-5gram", "revision")
 
 _KEY_SHARE = 16  # one in so many shingles of a long text is a key
 _MIN_KEYS = 32  # of each text: its smallest shingles, so that equal stretches have equal keys
+_BLOCK = 1 << 20  # shingles at once
 _WALK_WORK = 100  # for one text, in the unit of `text_kernels`
 
 
@@ -47,7 +49,7 @@ class TextMatcher:
     def __init__(self, prints: PrintTable, settings: DedupSettings, *, commonness: Commonness | None = None) -> None:
         """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of."""
         self._shingles, self._words, self._settings = prints["shingles"], prints["words"], settings
-        self._sizes = self._shingles.lengths
+        self._sizes = current().laid(self._shingles.lengths)
         self._commonness = Commonness(self._shingles) if commonness is None else commonness.of(self._shingles)
         self.keys = sampled(self._shingles)
         bounds = settings.text_jaccard, settings.text_revision_match
@@ -101,17 +103,30 @@ class TextMatcher:
 def sampled(shingles: Ragged) -> Ragged:
     """The keys of each sorted set: its values below a bound that is the same for all, and at least the smallest ones.
     So equal passages of two texts have keys in common."""
-    num_low = np.zeros(len(shingles), np.int64)
+    lengths = np.zeros(len(shingles), np.int64)
     kernels = key_kernels.compiled(len(shingles.values))
     if kernels is not None:
-        kernels.low(shingles.values, shingles.offsets, np.uint64(2**64 // _KEY_SHARE), num_low)
-    elif len(held := np.flatnonzero(shingles.lengths)):
-        is_low = shingles.values < np.uint64(2**64 // _KEY_SHARE)
-        num_low[held] = np.add.reduceat(is_low, shingles.offsets[:-1][held], dtype=np.int64)
-    lengths = np.minimum(shingles.lengths, np.maximum(num_low, _MIN_KEYS))
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    places = np.arange(offsets[-1]) + np.repeat(shingles.offsets[:-1] - offsets[:-1], lengths)
-    return Ragged(shingles.values[places], offsets)
+        kernels.low(shingles.values, shingles.offsets, np.uint64(2**64 // _KEY_SHARE), lengths)
+    else:
+        _count_low(shingles, lengths)
+    np.minimum(shingles.lengths, np.maximum(lengths, _MIN_KEYS), out=lengths)
+    offsets = cumulated(lengths, current())
+    values = current().zeros(int(offsets[-1]), np.uint64)
+    for low, high in blocks_of(offsets[1:], _BLOCK):
+        begin, end = int(offsets[low]), int(offsets[high])
+        shift = np.repeat(shingles.offsets[low:high] - offsets[low:high], lengths[low:high])
+        values[begin:end] = shingles.values[np.arange(begin, end) + shift]
+    return Ragged(values, offsets)
+
+
+def _count_low(shingles: Ragged, out: I64) -> None:
+    """Fill in how many values of each row may be keys because they are small."""
+    for low, high in blocks_of(shingles.offsets[1:], _BLOCK):
+        offsets = shingles.offsets[low : high + 1]
+        held = np.flatnonzero(np.diff(offsets))
+        if len(held):
+            is_low = shingles.values[offsets[0] : offsets[-1]] < np.uint64(2**64 // _KEY_SHARE)
+            out[low + held] = np.add.reduceat(is_low, offsets[held] - offsets[0], dtype=np.int64)
 
 
 def mark_holders(shingles: Ragged, keys: U64, out: NDArray[np.bool_]) -> None:

@@ -27,12 +27,14 @@ from mmlake.dedup.text_verdicts import (
     SPECIFIC_FRACTION,
     STUB_SHINGLES,
 )
+from mmlake.engine import current
 
 U64 = NDArray[np.uint64]
 
 _SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length, 45 to 91 of it: evidence within .07
 _JUDGED_PER_TEXT = 24  # pairs kept in mind
 _PAIR_WORK = 200  # of one pair, in the unit of `text_kernels`
+_SLOTS = 1 << 20  # of a table at once
 _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SHARED_KEYS = 1
@@ -71,7 +73,8 @@ class Judged:
 
     def __init__(self, num: int) -> None:
         """num: of texts."""
-        self.rows = np.empty((_JUDGED_PER_TEXT * num + _JUDGED_PER_TEXT, 2), np.int64)
+        # what is not used of the room takes neither memory nor disk
+        self.rows = current().zeros(2 * _JUDGED_PER_TEXT * (num + 1), np.int64).reshape(-1, 2)
         self.size = np.zeros(1, np.int64)
         self.is_beyond = np.zeros(num, np.bool_)  # texts with a pair for which there was no room
 
@@ -104,7 +107,7 @@ class Commonness:
         self.below = np.uint64((2**64 - 1) >> halvings)
         bits = max(8, (2 * len(shingles) >> halvings).bit_length())
         self.shift = 64 - bits
-        self.table = np.zeros(1 << bits, np.uint8)
+        self.table = current().zeros(1 << bits, np.uint8)
         kernels = key_kernels.compiled(len(shingles))
         if kernels is not None:
             kernels.counted(shingles, rows.offsets, self.below, np.uint64(self.shift), self.table)
@@ -122,7 +125,11 @@ class Commonness:
 
     def common(self) -> NDArray[np.uint8]:
         """Of each slot whether as many texts hold its shingles as a template has, in bits."""
-        return np.packbits(self.table >= COMMON)
+        found = current().zeros(len(self.table) // 8, np.uint8)
+        for low in range(0, len(self.table), _SLOTS):
+            part = self.table[low : low + _SLOTS]
+            found[low // 8 : (low + len(part)) // 8] = np.packbits(part >= COMMON)
+        return found
 
     def mark_holders(self, slots: NDArray[np.uint8], out: NDArray[np.bool_]) -> None:
         """Mark the texts with a shingle in one of these slots. slots: in bits, as `common` has them."""

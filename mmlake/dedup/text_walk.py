@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake import engine
 from mmlake.dedup import text_kernels, text_walk_kernels
 from mmlake.dedup.led import MOST_LEADERS, Edges, Led
 from mmlake.dedup.machine_code import Given
@@ -20,6 +21,7 @@ from mmlake.dedup.text_templates import Commonness, Judged
 from mmlake.dedup.text_walk_arrays import MARKS, TEXTS, Held, Lists, Marks, Order, Scratch, State, Texts
 from mmlake.dedup.text_walk_kernels import Kernels
 
+_BLOCK = 1 << 20  # texts at once
 _FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
 
 
@@ -83,7 +85,7 @@ def walked(
     lists = Lists(postings._ids, postings._offsets, postings._starts, postings._slots, postings._counts)
     given, state, held = _ordered(order, equal, items), _state(len(order)), _room(_FIRST_ROOM)
     scratch = Scratch(
-        touched=np.empty(len(order), np.int64),
+        touched=engine.current().zeros(len(order), np.int64),
         leaders=np.empty(MOST_LEADERS, np.int64),
         shared=np.empty(MOST_LEADERS, np.int64),
         relation=np.empty(MOST_LEADERS, np.int64),
@@ -100,7 +102,7 @@ def walked(
 def _led(state: State, held: Held) -> Led:
     num_followed, num_held = state.ends.tolist()
     followed = state.followed[:num_followed]
-    last = np.full(len(state.leader_of), -1, np.int64)
+    last = engine.current().full(len(state.leader_of), -1, np.int64)
     last[followed] = np.arange(num_followed)
     follows = followed[(last[followed] == np.arange(num_followed)) & (state.leader_of[followed] >= 0)]
     missed = np.flatnonzero(state.missed >= 0)
@@ -132,35 +134,45 @@ def _led(state: State, held: Held) -> Led:
 def _ordered(order: Positions, equal: NDArray[np.uint64], items: Positions | None) -> Order:
     """The order, and the groups of texts with equal prints."""
     num = len(order)
-    place = np.empty(num, np.int64)
+    place, group_of = engine.current().zeros(num, np.int64), engine.current().full(num, -1, np.int64)
     place[order] = np.arange(num)
-    halves = np.sort(equal[:, 0])
-    again = halves[1:][halves[1:] == halves[:-1]]  # few texts have equal prints
-    rows = np.flatnonzero(np.isin(equal[:, 0], again) & equal.any(axis=1)) if len(again) else np.empty(0, np.int64)
+    rows = _with_equals(equal)
     rows = rows[np.lexsort((place[rows], equal[rows, 1], equal[rows, 0]))]
     is_first = np.ones(len(rows), np.bool_)
     is_first[1:] = (equal[rows[1:]] != equal[rows[:-1]]).any(axis=1)
     starts = np.append(np.flatnonzero(is_first), len(rows))
-    group_of = np.full(num, -1, np.int64)
     group_of[rows[is_first]] = np.arange(len(starts) - 1)
     items = np.empty(0, np.int64) if items is None else np.asarray(items, np.int64)
     arrays = map(np.ascontiguousarray, (np.asarray(order, np.int64), place, items, group_of, starts, rows))
     return Order(*arrays)
 
 
+def _with_equals(equal: NDArray[np.uint64]) -> Positions:
+    """The texts of which another one may have the prints: few, as a rule."""
+    halves = np.sort(equal[:, 0])
+    again = halves[1:][halves[1:] == halves[:-1]]
+    found = [np.empty(0, np.int64)]
+    for low in range(0, len(equal) if len(again) else 0, _BLOCK):
+        block = equal[low : low + _BLOCK]
+        at = np.minimum(np.searchsorted(again, block[:, 0]), len(again) - 1)
+        found.append(low + np.flatnonzero((again[at] == block[:, 0]) & block.any(axis=1)))
+    return np.concatenate(found)
+
+
 def _state(num: int) -> State:
+    zeros, full = engine.current().zeros, engine.current().full
     return State(
-        leader_of=np.full(num, -1, np.int64),
-        head_of=np.full(num, -1, np.int64),
-        relation=np.zeros(num, np.int8),
-        score=np.zeros(num),
-        method=np.zeros(num, np.int8),
-        followed=np.empty(2 * num, np.int64),
-        is_released=np.zeros(num, np.bool_),
-        missed=np.full(num, -1, np.int64),
-        missed_score=np.zeros(num),
-        missed_method=np.zeros(num, np.int8),
-        num_shared=np.zeros(num, np.int32),
+        leader_of=full(num, -1, np.int64),
+        head_of=full(num, -1, np.int64),
+        relation=zeros(num, np.int8),
+        score=zeros(num, np.float64),
+        method=zeros(num, np.int8),
+        followed=zeros(2 * num, np.int64),
+        is_released=zeros(num, np.bool_),
+        missed=full(num, -1, np.int64),
+        missed_score=zeros(num, np.float64),
+        missed_method=zeros(num, np.int8),
+        num_shared=zeros(num, np.int32),
         ends=np.zeros(2, np.int64),
     )
 

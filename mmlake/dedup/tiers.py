@@ -260,7 +260,9 @@ def near_pairs(
             map(contracts.made, parts), names, engine=engine, nodes=None if nodes is None else nodes["digest"]
         )
         prints = dict(zip(tier.methods, columns.values(), strict=True))
-        rows = None if nodes is None or places is None else nodes.take(pa.array(places))
+        rows = nodes
+        if nodes is not None and places is not None and len(places) < nodes.num_rows:
+            rows = nodes.take(pa.array(places))
         with engine.used():
             units = Units(digests, partial(digests_of, prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))

@@ -16,6 +16,7 @@ from mmlake.engine.settings import EngineSettings
 if TYPE_CHECKING:  # a join of texts needs arrays alone, and starts sooner without Arrow
     import pyarrow as pa
 
+    from mmlake.engine.cluster import Cluster, Kernel
     from mmlake.engine.relations import Relations
 
 __all__ = ["Column", "Engine", "EngineSettings", "Scratch", "TextColumn", "cumulated", "current"]
@@ -35,8 +36,10 @@ class Engine:
         self.scratch = Scratch(self.settings.folder or folder, most_bytes=memory_bytes / _ARRAY_SHARE)
 
     @property
-    def relations(self) -> Relations:
-        """Joins and group-bys over keys, within half of the memory."""
+    def relations(self) -> Relations | Cluster:
+        """Joins and group-bys over keys, within half of the memory, or on the cluster."""
+        if self.settings.runner == "ray":
+            return self._cluster
         from mmlake.engine.relations import Relations
 
         half = self.settings.memory_gib * 2**29
@@ -50,6 +53,25 @@ class Engine:
 
     def sorted_rows(self, parts: Iterable[pa.Table], by: Sequence[str]) -> Iterator[pa.Table]:
         """As `mmlake.engine.sorting.sorted_rows` says, within the memory."""
+        if self.settings.runner == "ray":
+            return self._cluster.sorted_rows(parts, by)
         from mmlake.engine.sorting import sorted_rows
 
         return sorted_rows(parts, by, scratch=self.scratch, most_bytes=self._most_sorted_bytes)
+
+    def grouped(self, parts: Iterable[pa.Table], by: Sequence[str], kernel: Kernel) -> Iterator[pa.Table]:
+        """What the kernel makes of the rows, sorted by the columns; it is given all rows of some values of the first
+        column at a time. Of rows that are equal in all of the columns the first that came counts.
+
+        kernel: a function of the top of a module, or a `partial` of one, from table to table."""
+        if self.settings.runner == "ray":
+            return self._cluster.grouped(parts, by, kernel)
+        return map(kernel, self.sorted_rows(parts, by))
+
+    @property
+    def _cluster(self) -> Cluster:
+        from mmlake.engine.cluster import Cluster
+
+        settings = self.settings
+        folder = Path(settings.cluster_folder) if settings.cluster_folder else None
+        return Cluster(settings.cluster, self.scratch, folder, threads=settings.threads)

@@ -51,6 +51,21 @@ class Scratch:
             file.truncate(size)
             return np.frombuffer(mapped(file), dtype)
 
+    def full(self, num: int, value: float, dtype: DTypeLike) -> NDArray[Any]:
+        """So many times the value, to be overwritten."""
+        made = self.zeros(num, dtype)
+        if value:
+            made[:] = value
+        return made
+
+    def laid(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values; those that are large in a file, so that theirs can be freed."""
+        if values.nbytes <= self.most_bytes:
+            return values
+        made = self.zeros(values.size, values.dtype).reshape(values.shape)
+        made[:] = values
+        return made
+
     def column(self, dtype: DTypeLike, *, one_of: int = 1) -> Column:
         """An array that grows. one_of: how many grow at the same time and share the memory of one."""
         return Column(self, np.dtype(dtype), self.most_bytes / one_of)

@@ -74,7 +74,11 @@ def _sorted(parts: Sequence[pa.Table], by: Sequence[str]) -> pa.Table:
     if table.num_rows < 2:
         return table
     order = pc.sort_indices(table.select(list(by)), sort_keys=[(name, "ascending") for name in by])
-    table = table.take(order)
+    return firsts(table.take(order), by)
+
+
+def firsts(table: pa.Table, by: Sequence[str]) -> pa.Table:
+    """Sorted rows, of those that are equal in all of the columns the first."""
     is_new = np.zeros(table.num_rows, np.bool_)
     is_new[0] = True
     for name in by:

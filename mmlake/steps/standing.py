@@ -47,7 +47,7 @@ def nodes(job: Job) -> pa.Table:
     occurrences = _occurrences(job)
     at = pc.index_in(parents, value_set=_one(occurrences["digest"]))
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    clean = pa.array(sorted(set(contracts.digests(contracts.made(verdicts)))), pa.string())
+    clean = pc.unique(contracts.made(verdicts)["digest"])
     columns = {
         "digest": digests,
         "parent_digest": parents,

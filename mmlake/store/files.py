@@ -13,6 +13,7 @@ import mmap
 import os
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -38,11 +39,14 @@ def plain_extension(extension: str) -> str:
     return ending if plain else "bin"
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put the bytes at the path so that a reader sees the old file or the new one, never a part; durable on return."""
+def write_atomically(path: Path, data: bytes | Iterable[bytes | memoryview]) -> None:
+    """Put the bytes at the path so that a reader sees the old file or the new one, never a part; durable on return.
+
+    data: whole, or in parts that are never all in memory."""
     make_directory(path.parent)
     with AtomicFile(path.parent) as file:
-        file.write(data)
+        for part in (data,) if isinstance(data, bytes) else data:
+            file.write(part)
         file.sync()
         file.rename_to(path)
     sync_directory(path.parent)

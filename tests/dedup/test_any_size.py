@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +12,15 @@ import pytest
 from test_kept_joins import CRITERIA, MADE, fingerprints, nodes
 
 from mmlake import dedup
-from mmlake.dedup import text, text_kernels
+from mmlake.dedup import image, text, text_kernels
+from mmlake.dedup.image_matcher import ImageMatcher
 from mmlake.dedup.kept_store import KeptJoins
+from mmlake.dedup.leaders import Stars, Walk
+from mmlake.dedup.led import Edge
+from mmlake.dedup.matching import SAME
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import in_order
+from mmlake.dedup.text_matching import TextMatcher
 from mmlake.engine import Engine, EngineSettings
 from tests import make
 from tests.thorough import drawn
@@ -83,3 +92,45 @@ def test_what_is_no_node_is_not_compared(tmp_path):
     places = nodes(names[:60], np.random.default_rng(3))
     found = dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS, nodes=places, criteria=CRITERIA)
     assert {*found["left"].to_pylist(), *found["right"].to_pylist()} <= set(names[:60])
+
+
+def lies_in_file(array):
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, memoryview | mmap.mmap)
+
+
+def test_what_grows_with_the_number_of_texts_lies_in_files(tmp_path):
+    """Keys, counts of shared wording, and what the walk knows of each text."""
+    made = texts()
+    prints = {name: Ragged.of(one[name] for one in made) for name in ("shingles", "words")}
+    with Engine(tmp_path, NOTHING).used():
+        matcher = TextMatcher(prints, SETTINGS)
+        walk = Walk(matcher, in_order(len(made)))
+        followers = walk._followers
+        grown = [matcher.keys.values, matcher._commonness.table, matcher.judged.rows, digests_of(prints)]
+        grown += [walk.place, walk.leader_of, followers._first, followers._next, followers._score]
+    assert all(map(lies_in_file, grown))
+    assert not lies_in_file(TextMatcher(prints, SETTINGS).keys.values)
+
+
+def test_a_million_edges_take_no_object_each():
+    """Columns of numbers: 26 bytes an edge, and a slack of an eighth while they grow."""
+    found, edge = Stars(), Edge(SAME, 0.9, 0, None)
+    tracemalloc.start()
+    for at in range(100_000):
+        found.add(at, at + 1, edge, SAME)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 100_000 * 32
+
+
+def test_keys_of_pictures_are_the_same_without_memory(tmp_path):
+    made = MADE["image"]()
+    prints = {name: Ragged.of(one[name] for one in made) for name in image.METHODS}
+    whole = ImageMatcher(prints, SETTINGS).keys
+    with Engine(tmp_path, NOTHING).used():
+        small = ImageMatcher(prints, SETTINGS).keys
+    assert len(whole.values)
+    assert np.array_equal(small.values, whole.values)
+    assert np.array_equal(small.offsets, whole.offsets)
