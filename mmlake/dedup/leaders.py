@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher, Scored
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
@@ -137,8 +137,6 @@ class Walk:
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
         self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
-        # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
-        self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
 
@@ -220,6 +218,7 @@ class Walk:
     def elect_all(self) -> None:
         """Let each cluster elect its survivor."""
         self._elect_pairs()
+        self._elect_groups()
         for leader in sorted(self._followers, key=lambda one: self.place[one]):
             if leader not in self._followers:  # taken by a new survivor since
                 continue
@@ -234,6 +233,17 @@ class Walk:
             sides = np.sort(np.array(pairs, np.int64), axis=1)
             winners = self._standing.elect_pairs(sides[:, 0], sides[:, 1]).tolist()
             self.known_elections |= dict(zip(map(tuple, sides.tolist()), winners, strict=True))
+
+    def _elect_groups(self) -> None:
+        """What all other clusters elect, where the matcher says at once how close their members are."""
+        if not isinstance(self._matcher, Scored):
+            return
+        groups = [tuple(sorted((leader, *rest))) for leader, rest in self._followers.items() if len(rest) > 1]
+        asked = [np.array(members, np.int64) for members in groups if members not in self.known_elections]
+        winners = self._standing.elect_each(asked, self._matcher.closeness_of)
+        for members, winner in zip(asked, winners, strict=True):
+            if winner >= 0:
+                self.known_elections[tuple(members.tolist())] = winner
 
     def _elected(self, members: tuple[int, ...]) -> int:
         winner = self.known_elections.get(members)
@@ -314,7 +324,8 @@ class Walk:
         self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
-        others = others[~np.isin(others, self._released)]
+        if self._released:
+            others = others[~np.isin(others, self._released)]
         if len(others):
             self._meet(winner, others)
 
@@ -374,18 +385,7 @@ class Walk:
         self._evidence[other, one] = edge
 
     def _closeness(self, one: int, others: Positions) -> float:
-        if self.known_closeness is not None:
-            return self._recalled_closeness(one, others, self.known_closeness)
         scores = [
             self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
         ]
         return float(np.concatenate(scores).mean()) if scores else 0.0
-
-    def _recalled_closeness(self, one: int, others: Positions, known: dict[int, float]) -> float:
-        codes = (one * len(self.order) + others).tolist()
-        missing = others[[code not in known for code in codes]]
-        for low in range(0, len(missing), _CHUNK):
-            chunk = missing[low : low + _CHUNK]
-            found = self._matcher.compare(one, chunk).closeness.tolist()
-            known |= zip((one * len(self.order) + chunk).tolist(), found, strict=True)
-        return float(np.mean([known[code] for code in codes])) if codes else 0.0

@@ -96,6 +96,15 @@ class Mirrored(Protocol):
     is_mirrored: Literal[True]
 
 
+@runtime_checkable
+class Scored(Protocol):
+    """A matcher that says at once how close the units of many pairs are."""
+
+    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
+        """What `compare(left, right).closeness` is for each pair, pairs of one left unit together; None where one by
+        one costs less."""
+
+
 def nothing(num: int) -> Found:
     """No relation with any of so many others."""
     return Found(np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8))
@@ -141,6 +150,10 @@ class OfItems:
         found = self._matcher.compare(one, others)
         is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
+
+    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
+        """As the matcher says: whose spans units are plays no part in how close they are."""
+        return self._matcher.closeness_of(left, right) if isinstance(self._matcher, Scored) else None
 
     def walked(
         self, order: Positions, *, equal: NDArray[np.uint64], postings: Postings, items: Positions | None = None
