@@ -132,7 +132,7 @@ class Walk:
         if matcher.neighbours is not None:
             self.has_candidates |= matcher.neighbours.lengths > 0
         self._enlisted = ~self.has_candidates
-        self._released: list[int] = []  # lost their leader, and have no other yet
+        self._released: set[int] = set()  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
@@ -191,7 +191,7 @@ class Walk:
             held=edges_of(self._held),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
-            released=np.array(self._released, np.int64),
+            released=np.array(sorted(self._released), np.int64),
             head_of=self._head_of,
             candidates=self._candidates,
         )
@@ -208,7 +208,7 @@ class Walk:
         else:
             for left, right, edge in led.misses.each():
                 self._misses.add(left, right, edge)
-        self._released = led.released.tolist()
+        self._released = set(led.released.tolist())
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
         self._enlisted |= leads
@@ -258,8 +258,8 @@ class Walk:
             held, self._held = self._held, []
             for holder, leader, edge in sorted(held, key=lambda one: (self.place[one[0]], self.place[one[1]])):
                 self._absorb(holder, leader, edge)
-            released, self._released = self._released, []
-            self.lead(sorted(set(released), key=lambda one: self.place[one]))
+            released, self._released = self._released, set()
+            self.lead(sorted(released, key=lambda one: self.place[one]))
             if not self._held and not self._released:
                 return
 
@@ -315,7 +315,7 @@ class Walk:
                 if agreed[at]:
                     self._follow(unit, leader, found.edge(at))
                 else:
-                    self._released.append(unit)
+                    self._released.add(unit)
 
     def _crown(self, winner: int, leader: int) -> None:
         """The winner leads instead of the leader; the members that fail against it are released."""
@@ -325,7 +325,7 @@ class Walk:
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
         if self._released:
-            others = others[~np.isin(others, self._released)]
+            others = np.array([one for one in others.tolist() if one not in self._released], np.int64)
         if len(others):
             self._meet(winner, others)
 

@@ -108,7 +108,8 @@ class TextMatcher:
         """SAME, for two texts whose Jaccard is above the bound; NONE where they are two pages of one schema."""
         if wording == OF_THEIR_OWN:
             return SAME
-        is_other = has_other_subject(*alignments(self._words[one], self._words[other]), wording)
+        words = self._words[one], self._words[other]
+        is_other = has_other_subject(*alignments(*words), num_packed(words[0]), num_packed(words[1]), wording)
         return NONE if is_other else SAME
 
     def _judged(self, one: int, other: int, held: float, *, wording: int) -> tuple[int, int]:

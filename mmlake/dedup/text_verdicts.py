@@ -49,9 +49,9 @@ _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
 _SITE_SHINGLES = 128
 SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
 # of the replaced words of both texts; edits leave .07 at most (.14 where half was cut off)
-_THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.2
+_THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.3
 _THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the other one's are a third as many
-_LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 3  # replaced words that stand for one subject
+_LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
 
 
 class Alignment(NamedTuple):
@@ -92,7 +92,7 @@ def of_words(
     """(relation of the one to the other, method) where the sets alone do not say. match: `text_revision_match`."""
     if not is_revision(one, other, num_words, other_words, match):
         return NONE, JACCARD
-    if has_other_subject(one, other, wording):
+    if has_other_subject(one, other, num_words, other_words, wording):
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
@@ -127,7 +127,7 @@ def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: i
     return numbers < _NUMBER_FRACTION and not is_subject
 
 
-def has_other_subject(one: Alignment, other: Alignment, wording: int) -> bool:
+def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int) -> bool:
     """Whether names in one text stand in place of names in the other, wherever these stood: two pages of one schema.
     Who edits a text replaces a word here and another there. Of pages of one site less evidence is enough."""
     least, fraction = _LEAST_THOROUGH_ANYWHERE, _THOROUGH_FRACTION_ANYWHERE
@@ -136,7 +136,11 @@ def has_other_subject(one: Alignment, other: Alignment, wording: int) -> bool:
     fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
     if min(one.thorough, other.thorough) >= least and min(fractions[0], fractions[1]) >= fraction:
         return True
-    return wording >= SITE and (_is_renamed(one, other) or _is_renamed(other, one))
+    if wording < SITE:
+        return False
+    # what a whole has beyond its part says nothing
+    is_part = other_words < _SAME_LENGTH * num_words, num_words < _SAME_LENGTH * other_words
+    return (not is_part[0] and _is_renamed(one, other)) or (not is_part[1] and _is_renamed(other, one))
 
 
 def _is_renamed(one: Alignment, other: Alignment) -> bool:

@@ -158,7 +158,7 @@ def _alignment(row: Any) -> Any:  # pragma: no cover: compiled
 
 def _is_other_subject(texts: Any, one: Any, other: Any, wording: Any, marks: Any) -> bool:  # pragma: no cover
     left, right = _alignments(texts, one, other, marks)
-    return has_other_subject(left, right, wording)
+    return has_other_subject(left, right, _num_words(texts, one), _num_words(texts, other), wording)
 
 
 def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compiled
