@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate, count
 from pathlib import Path
 
 import hypothesis
@@ -36,6 +39,7 @@ hypothesis.settings.register_profile("explore", deadline=None, database=None, su
 hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
 hypothesis.settings.load_profile("house")
 
+_folders = count()
 MAX_WORKERS = 8
 WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process
 if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
@@ -100,16 +104,39 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, min((os.cpu_count() or 1) + 1, MAX_WORKERS, memory_bytes // WORKER_BYTES))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Every worker collects all files, each from another folder on: of a fresh checkout they compile a part each."""
+    if workers and config.args == config.getini("testpaths"):
+        config.args = _turned(int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) / workers)
+
+
+def _turned(fraction: float) -> list[str]:
+    """The folders of tests, from that part of their bytes on and around."""
+    folders = sorted(path for path in Path(__file__).parent.iterdir() if path.is_dir() and any(path.rglob("test_*.py")))
+    sizes = [sum(file.stat().st_size for file in folder.rglob("*.py")) for folder in folders]
+    first = bisect_left(list(accumulate(sizes, initial=0)), fraction * sum(sizes))
+    return [str(folder) for folder in (*folders[first:], *folders[:first])]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if workers:
         rank = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
-        items.sort(key=lambda item: rank.get(item.path, len(rank)))
+        items.sort(key=lambda item: (rank.get(item.path, len(rank)), item.path))
 
 
 def pytest_collection_finish() -> None:
     """The tests themselves are there to the end: no search for garbage goes through them."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's own, which for the number of a new folder reads the names of all that there are, some thousands."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}{next(_folders)}"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from mmlake.catalog.files import TableFiles, is_of_machine
 from mmlake.catalog.hashes import row_hashes
 from mmlake.catalog.indexes import has_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
+from mmlake.catalog.lance_import import lancedb
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.locks import exclusive_lock
@@ -317,10 +317,7 @@ class Catalog:
         return self._open_to_write()
 
     def _connect(self) -> Any:
-        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
-        import lancedb
-
-        return lancedb.connect(str(self.root))
+        return lancedb().connect(str(self.root))
 
 
 def _checked(rows: pa.Table) -> pa.Table:

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mmlake.compiling import alone
+
 _FORMAT = 1
 _TESTED = ("0.68",)  # versions of numba whose object code is known to be called like this; others call it themselves
 _FROM_LIBC = {"memset", "memcpy", "memmove"}
@@ -74,23 +76,34 @@ def loops(name: str, made: Mapping[str, Loop], sources: Sequence[str]) -> dict[s
     import llvmlite.binding as llvm
 
     stamp = _stamp(llvm, sources)
-    folders = _folders()
-    for folder in folders:
+    if (found := _kept(llvm, name, made, stamp)) is not None:
+        return found
+    with alone(__name__, name):  # whoever waited for it finds what the other made
+        return _kept(llvm, name, made, stamp) or _loaded(llvm, made, _written(name, _compiled(made, stamp)), stamp)
+
+
+def _kept(llvm: Any, name: str, made: Mapping[str, Loop], stamp: str) -> dict[str, Callable[..., int]] | None:
+    """The functions of the file; None where there is none of this stamp."""
+    for folder in _folders():
         try:
             return _loaded(llvm, made, (folder / f"{name}.loops").read_bytes(), stamp)
         except (OSError, ValueError, KeyError):
             continue
-    kept = _compiled(made, stamp)
-    for folder in folders:
+    return None
+
+
+def _written(name: str, code: bytes) -> bytes:
+    """The code, once it is in the first folder that can be written."""
+    for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                file.write(kept)
+                file.write(code)
             os.replace(file.name, folder / f"{name}.loops")
         except OSError:  # the package and HOME may be read-only: then each process compiles anew
             continue
         break
-    return _loaded(llvm, made, kept, stamp)
+    return code
 
 
 def _by_numba(made: Mapping[str, Loop]) -> dict[str, Callable[..., int]]:

@@ -81,7 +81,7 @@ def test_an_environment_is_made_used_kept_and_removed(row, tmp_path):
         python_of(NAME, purpose="a test", folder=tmp_path / "e")
 
 
-def test_an_interrupted_environment_is_no_environment_and_is_gone_on_with(row, tmp_path):
+def test_an_interrupted_environment_is_no_environment_and_is_gone_on_with(row, begun, tmp_path):
     (tmp_path / "wheels").mkdir()
     with pytest.raises(MmlakeError, match="nothing that fits"):
         add_environment(NAME, folder=tmp_path / "e")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import queue
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 
 import dagster as dg
 import pytest
@@ -81,6 +81,31 @@ def test_a_batch_leaves_the_rows_that_dagsters_own_storage_leaves(storage, tmp_p
     storage.dispose()
     for database in ("index", "run-a"):
         assert _rows(tmp_path / "pooled", database) == _rows(tmp_path / "own", database), database
+
+
+def test_the_database_of_every_run_is_as_dagster_makes_it(storage, tmp_path: Path) -> None:
+    """Each is a copy of one that Dagster made; a file that another process has begun is left to Dagster."""
+    own = SqliteEventLogStorage(str(tmp_path / "own"))
+    (tmp_path / "pooled" / "run-c.db").touch()
+    for run in ("run-a", "run-b", "run-c"):
+        for one in (storage, own):
+            one.store_event(_made("a", run=run))
+    storage.dispose()
+    for run in ("run-a", "run-b", "run-c"):
+        found, expected = (_form(tmp_path / name / f"{run}.db") for name in ("pooled", "own"))
+        assert found == expected and found["tables"], run
+    assert sorted(path.suffix for path in (tmp_path / "pooled").iterdir()) == [".db"] * 4
+
+
+def _form(path: Path) -> dict[str, list[tuple]]:
+    with closing(sqlite3.connect(path)) as connection:
+        asked = {
+            "tables": "select type, name, sql from sqlite_master order by name",
+            "revision": "select * from alembic_version",
+            "mode": "pragma journal_mode",
+            "events": "select partition from event_logs",
+        }
+        return {name: connection.execute(query).fetchall() for name, query in asked.items()}
 
 
 def test_either_storage_reads_and_continues_what_the_other_wrote(storage, tmp_path: Path) -> None:
@@ -178,21 +203,24 @@ def test_a_process_that_was_forked_uses_connections_of_its_own(storage) -> None:
     assert found == ["parent-1", "child", "parent-2"]
 
 
-_WRITER = """
-import sys
-from tests.graph.test_event_storage import PooledEventLogStorage, _made
-storage = PooledEventLogStorage(sys.argv[1])
-for number in range(40):
-    storage.store_event_batch([_made(f"{sys.argv[2]}-{number}-{one}", run=sys.argv[2]) for one in range(5)])
-storage.dispose()
-"""
-
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_processes_that_write_at_once_lose_nothing(storage, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _WRITER, str(tmp_path / "pooled")]
-    writers = [subprocess.Popen([*command, f"run-{number}"]) for number in range(3)]
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    writers = [os.fork() or _write(str(tmp_path / "pooled"), run=f"run-{number}") for number in range(3)]
+    assert [os.waitpid(writer, 0)[1] for writer in writers] == [0, 0, 0]
     assert len(storage.get_materialized_partitions(KEY)) == 3 * 40 * 5
+
+
+def _write(base: str, *, run: str) -> NoReturn:
+    """In a process of its own: forty batches of five, with a storage that was made there."""
+    code = 1
+    try:
+        own = PooledEventLogStorage(base)
+        for number in range(40):
+            own.store_event_batch([_made(f"{run}-{number}-{one}", run=run) for one in range(5)])
+        own.dispose()
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def test_a_lake_keeps_its_events_in_it_in_batches_and_a_file_that_somebody_changed_stays(

@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,55 +58,107 @@ FILES = sorted(
 )
 
 
+def _folder(path: Path) -> str:
+    """The first part of the path of a file below the root; `.` for one at the root."""
+    return path.relative_to(ROOT).parts[0] if path.parent != ROOT else "."
+
+
 def _split(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.replace("_", " "))
 
 
-def _names(text: str) -> Iterator[tuple[int, str]]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.NAME:
-            yield token.start[0], token.string.strip("_")
+def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every identifier: whatever the tree has as a string that is no constant."""
+    line = 0
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", line)
+        if not isinstance(node, ast.Constant):
+            for _, value in ast.iter_fields(node):
+                for one in value if isinstance(value, list) else (value,):
+                    if isinstance(one, str):
+                        yield from ((line, part.strip("_")) for part in one.split("."))
 
 
-def _sentences(text: str, *, with_messages: bool) -> Iterator[tuple[int, str]]:
-    """Comments and docstrings; with all other strings where these are messages."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
-    tree = ast.parse(text)
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    """The comments of a text in which something banned stands behind a `#`; that may be a string, which only reading
+    all of it shows."""
+    if any(_ANY.search(_split(line.partition("#")[2])) for line in text.splitlines() if "#" in line):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def _strings(tree: ast.AST, *, with_messages: bool) -> Iterator[tuple[int, str]]:
+    """Docstrings; with all other strings where these are messages."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (with_messages or id(node) in alone):
             yield node.lineno, node.value
 
 
-def _banned(text: str, words: dict[str, str]) -> Iterator[str]:
-    for expression, instead in words.items():
-        for found in re.finditer(rf"(?i)(?<![\w-])(?:{expression})(?![\w-])", _split(text)):
+_ANY = re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(f'(?:{expression})' for expression in WORDS)})(?![\w-])")
+
+
+def _banned(text: str) -> Iterator[str]:
+    if not _ANY.search(parts := _split(text)):
+        return
+    for expression, instead in WORDS.items():
+        for found in re.finditer(rf"(?i)(?<![\w-])(?:{expression})(?![\w-])", parts):
             yield f"'{found[0]}', write: {instead}"
 
 
+@cache
+def _banned_name(name: str) -> tuple[str, ...]:
+    if name in NAMES:
+        return (f"'{name}', write: {NAMES[name]}",)
+    return () if name in FOREIGN else tuple(_banned(name))
+
+
 def _found(path: Path) -> Iterator[str]:
-    name = str(path.relative_to(ROOT))
-    yield from _banned(path.stem, WORDS)
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+    yield from _banned(path.stem)
     text = re.sub(ALLOWED[name], "", path.read_text()) if name in ALLOWED else path.read_text()
     if path.suffix != ".py":
         # a test that a page names is read where it stands
         lines = enumerate(re.sub(r"::test_\w+", "", text).splitlines(), start=1)
-        yield from (f"{number}: {word}" for number, line in lines for word in _banned(line, WORDS))
+        yield from (f"{number}: {word}" for number, line in lines for word in _banned(line))
         return
-    for number, one in _names(text):
-        if one in NAMES:
-            yield f"{number}: '{one}', write: {NAMES[one]}"
-        if one not in FOREIGN:
-            yield from (f"{number}: {word}" for word in _banned(one, WORDS))
+    tree = ast.parse(text)
+    for number, name_in_code in sorted(set(_names(tree))):
+        yield from (f"{number}: {word}" for word in _banned_name(name_in_code))
     with_messages = name.startswith("mmlake") and path.name not in PROSE
-    for number, sentence in _sentences(text, with_messages=with_messages):
-        yield from (f"{number}: {word}" for word in _banned(sentence, WORDS))
+    for number, sentence in (*_comments(text), *_strings(tree, with_messages=with_messages)):
+        yield from (f"{number}: {word}" for word in _banned(sentence))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_use_the_words_of_the_field(path: Path) -> None:
+@pytest.mark.parametrize("folder", sorted({_folder(path) for path in FILES}))
+def test_files_use_the_words_of_the_field(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): list(_found(path)) for path in FILES if _folder(path) == folder}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("def told() -> int:\n    return 1\n", 1),
+        ("x = 1\nisTold = x\n", 2),
+        ("def f(is_told: int) -> None:\n    g(told=1)\n", 1),
+        ("import told.a\n", 1),
+        ("try:\n    pass\nexcept OSError as told:\n    pass\n", 3),
+        ("but = 1\n", 1),
+        ("x.but\n", 1),
+        ("x = 1  # as we told you\n", 1),
+        ('def f() -> None:\n    """What is told."""\n', 2),
+    ],
+)
+def test_a_banned_word_is_found_wherever_it_stands(text: str, line: int, tmp_path: Path) -> None:
+    (path := tmp_path / "a.py").write_text(text)
+    assert {found.partition(":")[0] for found in _found(path)} >= {str(line)}
+
+
+@pytest.mark.parametrize("text", ['x = "# told"\n', "x.tell()\n", "# untolds\n", "x = ['but']\n"])
+def test_what_is_no_identifier_comment_or_docstring_is_not_read(text: str, tmp_path: Path) -> None:
+    (path := tmp_path / "a.py").write_text(text)
     assert list(_found(path)) == []
 
 

@@ -18,8 +18,9 @@ from tests.remote.servers import Proxy, proxy_before, s3_server
 KEY_ID, SECRET = "AKIARECOGNIZABLE0001", "recognizable/Secret+0123456789abcdefghij"
 
 
-@pytest.fixture(scope="package")
-def endpoint(surroundings: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """Of each worker one: between two files here it has files of other folders, and a server takes seconds to start."""
     pytest.importorskip("boto3")
     pytest.importorskip("moto")
     with s3_server(KEY_ID, SECRET) as address:
