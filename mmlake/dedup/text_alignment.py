@@ -37,6 +37,35 @@ def _covered(words: Any, others: Any, out: Any, grams: Any) -> None:  # pragma: 
                 out[at : at + 3] = True
 
 
+def _slot(word: Any, names: Any, mask: Any) -> Any:  # pragma: no cover: compiled
+    """Where the word stands, or where there is room for it."""
+    slot = (np.uint64(word) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+    while names[slot] != 0 and names[slot] != word:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+def _runs(
+    text: Any, covered: Any, side: Any, block: Any, out: Any, names: Any, counts: Any, mask: Any
+) -> None:  # pragma: no cover: compiled
+    """Fills what runs of uncovered words say: passages of the text's own, and in short runs each word."""
+    begin, own, run = 0, 0, 0
+    for at in range(text.shape[0] + 1):
+        if at < text.shape[0] and not covered[at]:
+            own += counts[3 - side, _slot(text[at], names, mask)] == 0
+            continue
+        if at - begin >= block and 2 * own >= at - begin:
+            out[side, 6] += own
+        run += 1
+        for place in range(begin, at if at - begin < block else begin):
+            slot = _slot(text[place], names, mask)
+            counts[4 + side, slot] += 1
+            counts[6 + side, slot] += counts[8 + side, slot] != run
+            counts[8 + side, slot] = run
+        begin, own = at + 1, 0
+        out[side, 0] += at < text.shape[0]
+
+
 def _aligned(
     left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any, names: Any, counts: Any
 ) -> None:  # pragma: no cover: compiled
@@ -58,9 +87,7 @@ def _aligned(
     for side in range(2):
         text, covered = (left, left_covered) if side == 0 else (right, right_covered)
         for at in range(text.shape[0]):
-            slot = (np.uint64(text[at]) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
-            while names[slot] != 0 and names[slot] != text[at]:
-                slot = (slot + np.uint64(1)) & mask
+            slot = _slot(text[at], names, mask)
             names[slot] = text[at]
             counts[side, slot] += 1
             counts[2 + side, slot] += not covered[at]
@@ -73,28 +100,8 @@ def _aligned(
                 out[side, 3] += 1
                 out[side, 4] += num if num >= 3 else 0
                 out[side, 5] += num if names[place] & np.uint32(1) else 0
-    for side in range(2):
-        text, covered = (left, left_covered) if side == 0 else (right, right_covered)
-        begin, own, run = 0, 0, 0
-        for at in range(text.shape[0] + 1):
-            if at < text.shape[0] and not covered[at]:
-                slot = (np.uint64(text[at]) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
-                while names[slot] != text[at]:
-                    slot = (slot + np.uint64(1)) & mask
-                own += counts[3 - side, slot] == 0
-            else:
-                if at - begin >= block and 2 * own >= at - begin:
-                    out[side, 6] += own
-                run += 1
-                for place in range(begin, at if at - begin < block else begin):
-                    slot = (np.uint64(text[place]) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
-                    while names[slot] != text[place]:
-                        slot = (slot + np.uint64(1)) & mask
-                    counts[4 + side, slot] += 1
-                    counts[6 + side, slot] += counts[8 + side, slot] != run
-                    counts[8 + side, slot] = run
-                begin, own = at + 1, 0
-                out[side, 0] += at < text.shape[0]
+    _runs(left, left_covered, 0, block, out, names, counts, mask)
+    _runs(right, right_covered, 1, block, out, names, counts, mask)
     for place in range(size):
         for side in range(2 if names[place] != np.uint32(0) else 0):
             here, there = counts[side, place], counts[1 - side, place]

@@ -45,7 +45,7 @@ OF_THEIR_OWN, SITE, STUB, TEMPLATE = range(4)
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
 # shingles beyond the common wording that a revision of a site's page has: in 70 to 200 words of a reference page, half
-# of them common, an edit and a second name in one schema look the same
+# of them common, an edit and a second name in one schema are alike
 _SITE_SHINGLES = 128
 SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
 # of the replaced words of both texts; edits leave .07 at most (.14 where half was cut off)

@@ -13,7 +13,7 @@ from mmlake.dedup import led, matching, text_alignment, text_filter, text_kernel
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.machine_code import Loop, loops
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_alignment import _aligned, _covered
+from mmlake.dedup.text_alignment import _aligned, _covered, _runs, _slot
 from mmlake.dedup.text_filter import _filters, _most_shared
 from mmlake.dedup.text_kernels import _siblings
 from mmlake.dedup.text_verdicts import (
@@ -52,7 +52,8 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, _covered, _aligned,
+        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, _covered, _slot, _runs,
+        _aligned,
         _siblings, _num_words, _unpacked, _note, _mark, _num_shared, _most_shared, _wording, _alignment, _alignments,
         _is_other_subject, _judged, _compared,
     )  # fmt: skip
