@@ -253,7 +253,7 @@ def _originals_that_stay(families: list[list[str]], store: BlobStore) -> float:
 
 def _peers(unrelated: list[str]) -> dict[str, Callable[[list[str], list[str]], float]]:
     """Tool -> the share of (original, copy) that it calls duplicates, at a bound above all unrelated pairs."""
-    if not _PEERS.is_dir():
+    if not (_PEERS / "datasketch").is_dir():
         return {}
     sys.path.append(str(_PEERS))
     minhash = importlib.import_module("datasketch").MinHash

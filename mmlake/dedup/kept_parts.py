@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units, places
 from mmlake.dedup.kept_comparisons import joined, no_edges
-from mmlake.dedup.leaders import Walk, led_walk
+from mmlake.dedup.leaders import led_walk
 from mmlake.dedup.led import Outcome
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
@@ -44,7 +44,7 @@ Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last seven are positions."""
+    """A join of texts as it was; rows of all arrays but the last five are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -57,10 +57,8 @@ class Parts:
     part_of: Positions  # the text that stands for the part of each
     is_beyond: Mask  # has pairs that were judged by counts, and are not among the next
     judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
-    are_templates: Mask  # what it was
+    wordings: NDArray[np.int8]  # what it was
     outcome: Outcome
-    compared: Positions  # of shape (pairs, 2): members of one cluster, and
-    closeness: NDArray[np.float64]  # how close they are
     clusters: Ragged  # of each that elected the winner, then all members, sorted
     counted: tuple[int, int]  # bound and shift of `Commonness`
     common: NDArray[np.uint8]  # bits of its slots
@@ -70,10 +68,8 @@ class _Known(NamedTuple):
     """What an earlier join found of texts that are joined anew, in positions of the corpus."""
 
     elected: Elected  # of clusters in which nothing changed
-    compared: Positions  # as `Parts` has it, and the next three
-    closeness: NDArray[np.float64]
-    judged: Positions
-    are_templates: Mask
+    judged: Positions  # as `Parts` has it, and the next one
+    wordings: NDArray[np.int8]
 
 
 def part_stars(
@@ -101,7 +97,7 @@ def part_stars(
     commonness = counted()
     now = _before_joins(units, sums, standing, commonness)
     is_anew = np.ones(num, np.bool_)
-    known = _Known({}, now.compared, now.closeness, now.judged, now.are_templates)
+    known = _Known({}, now.judged, now.wordings)
     if prior is not None:
         at = _places(prior, now)
         is_new = np.ones(num, np.bool_)
@@ -137,10 +133,8 @@ def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, co
         part_of=np.arange(len(standing)),
         is_beyond=np.zeros(len(standing), np.bool_),
         judged=np.empty((0, 2), np.int64),
-        are_templates=np.empty(0, np.bool_),
+        wordings=np.empty(0, np.int8),
         outcome=Outcome(none, none, none),
-        compared=np.empty((0, 2), np.int64),
-        closeness=np.empty(0, np.float64),
         clusters=Ragged.empty(0),
         counted=(int(commonness.below), int(commonness.shift)),
         common=commonness.common(),
@@ -201,12 +195,8 @@ def _joined_anew(
     walk.known_elections = {
         tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
     }
-    sides = place[known.compared]
-    codes = sides[:, 0] * len(rows) + sides[:, 1]
     walk.elections = {}
-    walk.known_closeness = dict(zip(codes.tolist(), known.closeness.tolist(), strict=True))
     outcome = walk.outcome()
-    compared, closeness = _of_one_cluster(walk)
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
@@ -216,29 +206,16 @@ def _joined_anew(
     is_new = ~np.isin(codes, known.judged[:, 0] * num + known.judged[:, 1])
     left, right = left[is_new], right[is_new]
     judged = np.concatenate((now.judged, known.judged, np.stack((left, right), axis=1)))
-    are_new = commonness.are_templates_each(left, right)
-    are_templates = np.concatenate((now.are_templates, known.are_templates, are_new))
+    are_new = commonness.wording_of_pairs(left, right)
+    wordings = np.concatenate((now.wordings, known.wordings, are_new))
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
     return replace(
-        now, outcome=Outcome(*found), judged=judged, are_templates=are_templates,
-        clusters=side_by_side([now.clusters, clusters]), compared=np.concatenate((now.compared, rows[compared])),
-        closeness=np.concatenate((now.closeness, closeness)),
+        now, outcome=Outcome(*found), judged=judged, wordings=wordings,
+        clusters=side_by_side([now.clusters, clusters]),
     )  # fmt: skip
-
-
-def _of_one_cluster(walk: Walk) -> tuple[Positions, NDArray[np.float64]]:
-    """(pairs that were compared for an election and are of one cluster, how close they are)."""
-    assert walk.known_closeness is not None
-    num = len(walk.order)
-    codes = np.fromiter(walk.known_closeness, np.int64, len(walk.known_closeness))
-    closeness = np.fromiter(walk.known_closeness.values(), np.float64, len(codes))
-    pairs = np.stack((codes // max(1, num), codes % max(1, num)), axis=1)
-    heads = np.where(walk.leader_of < 0, np.arange(num), walk.leader_of)[pairs]
-    is_one = heads[:, 0] == heads[:, 1]
-    return pairs[is_one], closeness[is_one]
 
 
 def _places(prior: Parts, now: Parts) -> Positions:
@@ -270,7 +247,7 @@ def _staying(prior: Parts, at: Positions, touched: Mask, is_other: Mask, commonn
     is_touched[at >= 0] |= touched[at[at >= 0]]
     left, right = prior.judged.T
     known = np.flatnonzero((at[left] >= 0) & (at[right] >= 0))
-    is_changed = commonness.are_templates_each(at[left[known]], at[right[known]]) != prior.are_templates[known]
+    is_changed = commonness.wording_of_pairs(at[left[known]], at[right[known]]) != prior.wordings[known]
     is_other[prior.judged[known[is_changed]]] = True
     return ~_parts_with(prior, is_touched | is_other)
 
@@ -294,20 +271,14 @@ def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: 
     again = prior.clusters.take(np.flatnonzero(is_same))
     # pairs of which nothing changed are not compared again, and may be judged otherwise one day
     is_judged = ~is_other[prior.judged].any(axis=1) & ~known
-    is_kept = stays[prior.compared].all(axis=1)
-    is_known = ~is_other[prior.compared].any(axis=1) & ~is_kept
     row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
     # digests are sorted in both, so members stay sorted
     elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
     clusters = prior.clusters.take(np.flatnonzero(of_staying))
     return replace(
-        now, outcome=outcome, judged=at[prior.judged[known]], are_templates=prior.are_templates[known],
+        now, outcome=outcome, judged=at[prior.judged[known]], wordings=prior.wordings[known],
         clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
-        compared=at[prior.compared[is_kept]], closeness=prior.closeness[is_kept],
-    ), _Known(
-        elected, at[prior.compared[is_known]], prior.closeness[is_known], at[prior.judged[is_judged]],
-        prior.are_templates[is_judged],
-    )  # fmt: skip
+    ), _Known(elected, at[prior.judged[is_judged]], prior.wordings[is_judged])  # fmt: skip
 
 
 def _touched(shingles: Ragged, is_new: Mask) -> Mask:

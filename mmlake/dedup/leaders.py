@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, is_shared_out
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, Scored, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -77,13 +77,11 @@ class Walk:
         if matcher.neighbours is not None:
             self.has_candidates |= matcher.neighbours.lengths > 0
         self._enlisted = ~self.has_candidates
-        self._released: list[int] = []  # lost their leader, and have no other yet
+        self._released: set[int] = set()  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
         self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
-        # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
-        self.known_closeness: dict[int, float] | None = None
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
 
@@ -141,7 +139,7 @@ class Walk:
             held=edges_of(self._held),
             overlaps=self._overlaps(),
             misses=self._misses.edges(),
-            released=np.array(self._released, np.int64),
+            released=np.array(sorted(self._released), np.int64),
             head_of=self._head_of,
             candidates=self._candidates,
         )
@@ -154,7 +152,7 @@ class Walk:
         self._held = list(led.held.each())
         self._evidence.add_all(led.overlaps)
         self._misses.add_all(led.misses)
-        self._released = led.released.tolist()
+        self._released = set(led.released.tolist())
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
         self._enlisted |= leads
@@ -174,14 +172,26 @@ class Walk:
         only = self._followers.only(leaders)
         sides = np.sort(np.stack((leaders, np.where(only < 0, leaders, only))), axis=0)
         winners = self._standing.elect_pairs(*sides)
+        of_groups = self._elected_groups(leaders[only < 0])
         for leader, one, of_two in zip(leaders.tolist(), only.tolist(), winners.tolist(), strict=True):
             followers = self._followers.of(leader)
             if not followers:  # taken by a new survivor since
                 continue
-            winner = of_two if followers == [one] else None
-            winner = self._elected(tuple(sorted((leader, *followers))), winner)
+            members = tuple(sorted((leader, *followers)))
+            winner = self._elected(members, of_two if followers == [one] else of_groups.get(members))
             if winner != leader:
                 self._crown(winner, leader)
+
+    def _elected_groups(self, leaders: Positions) -> dict[tuple[int, ...], int]:
+        """Members, sorted, of larger clusters -> the one that they elect, where the matcher says at once how close they
+        are."""
+        if not isinstance(self._matcher, Scored):
+            return {}
+        groups = [tuple(sorted((leader, *self._followers.of(leader)))) for leader in leaders.tolist()]
+        groups = [members for members in groups if members not in self.known_elections]
+        asked = [np.array(members, np.int64) for members in groups]
+        winners = self._standing.elect_each(asked, self._matcher.closeness_of)
+        return {members: winner for members, winner in zip(groups, winners, strict=True) if winner >= 0}
 
     def _elected(self, members: tuple[int, ...], known: int | None) -> int:
         winner = self.known_elections.get(members, known)
@@ -197,8 +207,8 @@ class Walk:
             held, self._held = self._held, []
             for holder, leader, edge in sorted(held, key=lambda one: (self.place[one[0]], self.place[one[1]])):
                 self._absorb(holder, leader, edge)
-            released, self._released = self._released, []
-            self.lead(sorted(set(released), key=lambda one: self.place[one]))
+            released, self._released = self._released, set()
+            self.lead(sorted(released, key=lambda one: self.place[one]))
             if not self._held and not self._released:
                 return
 
@@ -294,7 +304,7 @@ class Walk:
                 if agreed[at]:
                     self._follow(unit, leader, found.edge(at))
                 else:
-                    self._released.append(unit)
+                    self._released.add(unit)
 
     def _crown(self, winner: int, leader: int) -> None:
         """The winner leads instead of the leader; the members that fail against it are released."""
@@ -303,7 +313,8 @@ class Walk:
         self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
-        others = others[~np.isin(others, self._released)]
+        if self._released:
+            others = np.array([one for one in others.tolist() if one not in self._released], np.int64)
         if len(others):
             self._meet(winner, others)
 
@@ -361,18 +372,7 @@ class Walk:
         self._evidence.add(other, one, edge)
 
     def _closeness(self, one: int, others: Positions) -> float:
-        if self.known_closeness is not None:
-            return self._recalled_closeness(one, others, self.known_closeness)
         scores = [
             self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
         ]
         return float(np.concatenate(scores).mean()) if scores else 0.0
-
-    def _recalled_closeness(self, one: int, others: Positions, known: dict[int, float]) -> float:
-        codes = (one * len(self.order) + others).tolist()
-        missing = others[[code not in known for code in codes]]
-        for low in range(0, len(missing), _CHUNK):
-            chunk = missing[low : low + _CHUNK]
-            found = self._matcher.compare(one, chunk).closeness.tolist()
-            known |= zip((one * len(self.order) + chunk).tolist(), found, strict=True)
-        return float(np.mean([known[code] for code in codes])) if codes else 0.0

@@ -104,6 +104,15 @@ class Mirrored(Protocol):
 
 
 @runtime_checkable
+class Scored(Protocol):
+    """A matcher that says at once how close the units of many pairs are."""
+
+    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
+        """What `compare(left, right).closeness` is for each pair, pairs of one left unit together; None where one by
+        one costs less."""
+
+
+@runtime_checkable
 class SharedOut(Protocol):
     """A matcher of which a member that is the same as several survivors goes for the one that most are the same as; of
     others it stays with the one that it found first."""
@@ -162,6 +171,10 @@ class OfItems:
         found = self._matcher.compare(one, others)
         is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
         return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
+
+    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
+        """As the matcher says: whose spans units are plays no part in how close they are."""
+        return self._matcher.closeness_of(left, right) if isinstance(self._matcher, Scored) else None
 
     def walked(
         self, order: Positions, *, equal: NDArray[np.uint64], postings: Postings, items: Positions | None = None

@@ -99,18 +99,61 @@ class Standing:
     ) -> int:
         """The member that stays. closeness: mean score of a member with others. rest: what a member should be close to,
         in place of the members."""
-        left = members[self.priority[members] == self.priority[members].min()]
-        if self.is_clean[left].any():
-            left = left[self.is_clean[left]]
         others = members if rest is None else rest
-        for at, criterion in enumerate(self.criteria):
-            if len(left) == 1:
-                break
-            if criterion.is_closeness:
-                left = self._closest(left, others, closeness, slack=criterion.margin)
-            else:
-                left = self._usual(left, at, others) if criterion.best == "usual" else self._best(left, at)
+        left, at = self._narrowed(self._first(members), 0, others)
+        while at < len(self.criteria):
+            left = self._closest(left, others, closeness, slack=self.criteria[at].margin)
+            left, at = self._narrowed(left, at + 1, others)
         return int(left[np.argmin(self.rank[left])])
+
+    def _first(self, members: Positions) -> Positions:
+        """Those of the best source, the clean ones of them where there are any."""
+        left = members[self.priority[members] == self.priority[members].min()]
+        clean: Positions = left[self.is_clean[left]]
+        return clean if len(clean) else left
+
+    def _narrowed(self, left: Positions, at: int, others: Positions) -> tuple[Positions, int]:
+        """(those that the criteria from this one on leave, which of the criteria is the next one of closeness; their
+        number where none is, or one alone is left)."""
+        while at < len(self.criteria) and len(left) > 1:
+            if self.criteria[at].is_closeness:
+                return left, at
+            left = self._usual(left, at, others) if self.criteria[at].best == "usual" else self._best(left, at)
+            at += 1
+        return left, len(self.criteria)
+
+    def elect_each(
+        self,
+        clusters: Sequence[Positions],
+        closeness_of: Callable[[Positions, Positions], NDArray[np.float64] | None],
+    ) -> list[int]:
+        """What `elect` says of each cluster; -1 where its members are so many that they have to be asked in turn.
+
+        closeness_of: scores of many pairs; None where that is not known at once.
+        """
+        winners, asked = [-1] * len(clusters), []
+        for number, members in enumerate(clusters):
+            left, at = self._narrowed(self._first(members), 0, members)
+            if at == len(self.criteria) or len(members) < 3:
+                winners[number] = self.elect(members, lambda one, others: 0.0)
+            elif len(left) <= _FINALISTS:
+                rest = members[np.argsort(self.rank[members])]
+                others = np.stack([rest[rest != one][:_REST] for one in left])
+                asked.append((number, left, at, others))
+        if not asked:
+            return winners
+        ones = [np.repeat(left, others.shape[1]) for _, left, _, others in asked]
+        scores = closeness_of(np.concatenate(ones), np.concatenate([others.reshape(-1) for *_, others in asked]))
+        if scores is None:
+            return winners
+        low = 0
+        for number, left, at, others in asked:
+            means = scores[low : low + others.size].reshape(others.shape).mean(axis=1)
+            low += others.size
+            left, at = self._narrowed(left[means >= means.max() - self.criteria[at].margin], at + 1, clusters[number])
+            if at == len(self.criteria):
+                winners[number] = int(left[np.argmin(self.rank[left])])
+        return winners
 
     def elect_pairs(self, left: Positions, right: Positions) -> Positions:
         """What `elect` says of each two members alone: closeness, and what is usual, say nothing of two."""

@@ -22,8 +22,11 @@ from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
     MIN_CONTAINED,
+    OF_THEIR_OWN,
+    SURELY_SAME,
     UNDECIDED,
     Alignment,
+    has_other_subject,
     of_sets,
     of_words,
 )
@@ -62,26 +65,39 @@ class TextMatcher:
         return self._commonness.judged
 
     def compare(self, one: int, others: I64) -> Found:
-        """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has."""
+        """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has. The
+        score is 0 where less than a fifth of the smaller set is shared: nothing is alike."""
         others = np.asarray(others, np.int64)
         kernels = text_walk.compiled(int(self._sizes[others].sum()))
         if kernels is not None:
-            return text_walk.compared(kernels, self._texts, self._marks, one, others)
+            return text_walk.compared(kernels, self._texts, self._marks, np.full(len(others), one), others)
         shared = shared_counts(self._shingles.values, self._shingles.offsets, one, others)
         smaller = np.minimum(self._sizes[one], self._sizes[others])
         score = shared / np.maximum(1, self._sizes[one] + self._sizes[others] - shared)
         held = shared / np.maximum(1, smaller)
         relation = np.where((score >= self._settings.text_jaccard) & (shared > 0), SAME, NONE).astype(np.int8)
+        score = np.where((relation == NONE) & (held < LEAST_SHARED), 0.0, score)
         method = np.zeros(len(others), np.int8)
-        unclear = np.flatnonzero((relation == NONE) & (held >= LEAST_SHARED) & (smaller >= MIN_CONTAINED))
+        is_unclear = (relation == NONE) & (held >= LEAST_SHARED) & (smaller >= MIN_CONTAINED)
+        unclear = np.flatnonzero(is_unclear | ((relation == SAME) & (score < SURELY_SAME)))
         if not len(unclear):
             return Found(relation, score, method)
-        are_templates = self._commonness.are_templates(one, others[unclear])
-        for at, is_template in zip(unclear.tolist(), are_templates.tolist(), strict=True):
-            relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), is_template=is_template)
+        wordings = self._commonness.wording(one, others[unclear])
+        for at, wording in zip(unclear.tolist(), wordings.tolist(), strict=True):
+            if relation[at] == SAME:
+                relation[at] = self._is_of_one_subject(one, int(others[at]), wording)
+                continue
+            relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), wording=wording)
             if relation[at] in (INSIDE, HOLDS):
                 score[at] = held[at]
         return Found(relation, score, method)
+
+    def closeness_of(self, left: I64, right: I64) -> NDArray[np.float64] | None:
+        """How close the texts of each pair are, by compiled code; None where that does not pay."""
+        kernels = text_walk.compiled(int(self._sizes[right].sum()))
+        if kernels is None:
+            return None
+        return text_walk.compared(kernels, self._texts, self._marks, left, right).closeness
 
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""
@@ -90,14 +106,22 @@ class TextMatcher:
             return None
         return text_walk.walked(kernels, self._texts, self._marks, postings, order, equal, items)
 
-    def _judged(self, one: int, other: int, held: float, *, is_template: bool) -> tuple[int, int]:
+    def _is_of_one_subject(self, one: int, other: int, wording: int) -> int:
+        """SAME, for two texts whose Jaccard is above the bound; NONE where they are two pages of one schema."""
+        if wording == OF_THEIR_OWN:
+            return SAME
+        words = self._words[one], self._words[other]
+        is_other = has_other_subject(*alignments(*words), num_packed(words[0]), num_packed(words[1]), wording)
+        return NONE if is_other else SAME
+
+    def _judged(self, one: int, other: int, held: float, *, wording: int) -> tuple[int, int]:
         """(relation, method) of two texts whose Jaccard is below the bound."""
         words = self._words[one], self._words[other]
         num_words = num_packed(words[0]), num_packed(words[1])
-        decided = of_sets(held, int(self._sizes[one]), int(self._sizes[other]), *num_words, is_template)
+        decided = of_sets(held, int(self._sizes[one]), int(self._sizes[other]), *num_words, wording)
         if decided[0] != UNDECIDED:
             return decided
-        return of_words(*alignments(*words), *num_words, self._settings.text_revision_match)
+        return of_words(*alignments(*words), *num_words, wording, self._settings.text_revision_match)
 
 
 def sampled(shingles: Ragged) -> Ragged:
@@ -208,10 +232,13 @@ def _aligned(
     _, counts = np.unique(absent, return_counts=True)
     is_own = ~is_covered & ~np.isin(words, right)
     edges = np.diff(np.r_[0, (~is_covered).astype(np.int8), 0])
-    own = 0
+    own, short = 0, np.zeros(len(words), np.bool_)
+    run = np.cumsum(edges[:-1] == 1)
     for begin, end in zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True):
         num = int(is_own[begin:end].sum())
         own += num if end - begin >= BLOCK_WORDS and 2 * num >= end - begin else 0
+        short[begin:end] = end - begin < BLOCK_WORDS
+    replaced, thorough = _replaced(words, others, np.flatnonzero(short), run)
     return Alignment(
         covered=int(is_covered.sum()),
         matched=int(np.minimum(left_counts[here], right_counts[there]).sum()),
@@ -220,4 +247,19 @@ def _aligned(
         repeated=int(counts[counts >= 3].sum()),
         numbers=int((absent & np.uint32(1)).sum()),
         own=own,
+        replaced=replaced,
+        thorough=thorough,
     )
+
+
+def _replaced(words: NDArray[np.uint32], others: NDArray[np.uint32], short: I64, run: I64) -> tuple[int, int]:
+    """As `Alignment` has them. short: places in runs of uncovered words that are no passage; run: of each place."""
+    names, place, here = np.unique(words, return_inverse=True, return_counts=True)
+    known, counts = np.unique(others, return_counts=True)
+    there = np.zeros(len(names), np.int64)
+    _, left, right = np.intersect1d(names, known, assume_unique=True, return_indices=True)
+    there[left] = counts[right]
+    in_short = np.bincount(place[short], minlength=len(names))
+    num_runs = np.bincount(np.unique(np.stack((place[short], run[short])), axis=1)[0], minlength=len(names))
+    more = np.minimum(in_short, np.maximum(0, here - there))
+    return int(more.sum()), int(more[(num_runs >= 2) & (3 * there <= here)].sum())

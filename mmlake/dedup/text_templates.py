@@ -18,15 +18,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels, text_kernels, text_walk_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
-from mmlake.dedup.text_verdicts import (
-    COMMON,
-    KEPT_FRACTION,
-    KEPT_FRACTION_OF_MANY,
-    MANY_SIBLINGS,
-    MIN_SIBLINGS,
-    SPECIFIC_FRACTION,
-    STUB_SHINGLES,
-)
+from mmlake.dedup.text_verdicts import COMMON, MIN_SIBLINGS, siblings, wording_of
 from mmlake.engine import current
 
 U64 = NDArray[np.uint64]
@@ -147,29 +139,16 @@ class Commonness:
     def _slots(self, shingles: U64) -> U64:
         return (shingles * _SPREAD) >> np.uint64(self.shift)
 
-    def are_templates(self, one: int, others: Positions) -> NDArray[np.bool_]:
-        """Whether what text `one` shares with each of the others is a template's."""
+    def wording(self, one: int, others: Positions) -> NDArray[np.int8]:
+        """What text `one` shares with each of the others, as `text_verdicts.wording_of` says."""
         counts = self._histograms(one, others)
-        # of other texts: a shingle that both have was counted twice
-        shared = np.concatenate((counts[:, 0, :3].sum(axis=1, keepdims=True), counts[:, 0, 3:]), axis=1).cumsum(axis=1)
-        alone = np.concatenate((counts[:, 1:, :2].sum(axis=2, keepdims=True), counts[:, 1:, 2:]), axis=2).cumsum(axis=2)
-        num_shared, num_alone = shared[:, -1], alone[:, :, -1]
-        rows = np.arange(len(others))
-        median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
-        self.judged.add(one, others[median >= MIN_SIBLINGS])
-        rare = np.maximum(1, median // 4) - 1
-        specific, own = shared[rows, rare], alone[rows, :, rare]
-        is_common = specific < SPECIFIC_FRACTION * np.maximum(1, specific + own.min(axis=1))
-        is_common |= specific + own.max(axis=1) < STUB_SHINGLES * (int(self.below) / 2**64)
-        kept = num_alone - alone[rows, :, np.maximum(1, (median + 1) // 2) - 1]
-        most_kept = np.where(num_alone > 0, kept / np.maximum(1, num_alone), 1.0).max(axis=1)
-        is_apart = most_kept < np.where(median < MANY_SIBLINGS, KEPT_FRACTION, KEPT_FRACTION_OF_MANY)
-        found: NDArray[np.bool_] = (num_shared > 0) & (median >= MIN_SIBLINGS) & is_common & is_apart
-        return found
+        self.judged.add(one, others[[siblings(of_pair) >= MIN_SIBLINGS for of_pair in counts]])
+        fraction = int(self.below) / 2**64
+        return np.array([wording_of(of_pair, fraction) for of_pair in counts], np.int8)
 
-    def are_templates_each(self, left: Positions, right: Positions) -> NDArray[np.bool_]:
-        """`are_templates` of each pair."""
-        found = np.zeros(len(left), np.bool_)
+    def wording_of_pairs(self, left: Positions, right: Positions) -> NDArray[np.int8]:
+        """The same of each pair."""
+        found = np.zeros(len(left), np.int8)
         values, offsets = self._rows.values, self._rows.offsets
         kernels = text_walk_kernels.kernels() if text_kernels.is_worthwhile(_PAIR_WORK * len(left)) else None
         if kernels is not None:
@@ -178,7 +157,7 @@ class Commonness:
             kernels.judge(values, offsets, self.table, self.shift, self.below, *sides, found, *room)
             return found
         for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            found[at] = self.are_templates(one, np.array([other]))[0]
+            found[at] = self.wording(one, np.array([other]))[0]
         return found
 
     def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:

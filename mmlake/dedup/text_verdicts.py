@@ -39,6 +39,20 @@ STUB_SHINGLES = 64
 KEPT_FRACTION = 0.35
 KEPT_FRACTION_OF_MANY = 0.65
 
+# what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is the
+# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's
+OF_THEIR_OWN, SITE, STUB, TEMPLATE = range(4)
+# of what two texts share, held by others than a few: of a SITE, and of a STUB
+_SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
+# shingles beyond the common wording that a revision of a site's page has: in 70 to 200 words of a reference page, half
+# of them common, an edit and a second name in one schema are alike
+_SITE_SHINGLES = 128
+SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
+# of the replaced words of both texts; edits leave .07 at most (.14 where half was cut off)
+_THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.3
+_THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the other one's are a third as many
+_LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
+
 
 class Alignment(NamedTuple):
     """What the words of one text say about another one."""
@@ -50,31 +64,35 @@ class Alignment(NamedTuple):
     repeated: int  # absent ones that stand in the text three times or more
     numbers: int  # absent ones with a digit
     own: int  # words in passages of its own
+    replaced: int  # words outside of such passages that stand more often here than in the other
+    thorough: int  # of these, those in several places of which the other has a third at most: one name for another
 
 
-def of_sets(
-    held: float, size: int, other_size: int, num_words: int, other_words: int, is_template: bool
-) -> tuple[int, int]:
+def of_sets(held: float, size: int, other_size: int, num_words: int, other_words: int, wording: int) -> tuple[int, int]:
     """(relation of the one to the other, method) where the Jaccard is below the bound, or UNDECIDED.
 
-    held: share of the smaller set that the larger one has. is_template: what they share is a template's.
+    held: share of the smaller set that the larger one has. wording: of what is shared, as `wording_of` says.
     """
     if held >= VERBATIM:
         is_like = min(size, other_size) >= _SAME_LENGTH * max(size, other_size)
-        if is_like and not is_template:
+        if is_like and wording != TEMPLATE:
             return SAME, CONTAINED
         return (INSIDE if size < other_size else HOLDS), CONTAINED
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
-    if is_template or shorter < _MIN_REVISION_WORDS:
+    if wording >= STUB or shorter < _MIN_REVISION_WORDS:
         return NONE, JACCARD
     if shorter < _SAME_LENGTH * longer and held < _INSIDE_SHARED:
         return NONE, JACCARD
     return UNDECIDED, JACCARD
 
 
-def of_words(one: Alignment, other: Alignment, num_words: int, other_words: int, match: float) -> tuple[int, int]:
+def of_words(
+    one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int, match: float
+) -> tuple[int, int]:
     """(relation of the one to the other, method) where the sets alone do not say. match: `text_revision_match`."""
     if not is_revision(one, other, num_words, other_words, match):
+        return NONE, JACCARD
+    if has_other_subject(one, other, num_words, other_words, wording):
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
@@ -109,6 +127,29 @@ def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: i
     return numbers < _NUMBER_FRACTION and not is_subject
 
 
+def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int) -> bool:
+    """Whether names in one text stand in place of names in the other, wherever these stood: two pages of one schema.
+    Who edits a text replaces a word here and another there. Of pages of one site less evidence is enough."""
+    least, fraction = _LEAST_THOROUGH_ANYWHERE, _THOROUGH_FRACTION_ANYWHERE
+    if wording >= SITE:
+        least, fraction = _LEAST_THOROUGH, _THOROUGH_FRACTION
+    fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
+    if min(one.thorough, other.thorough) >= least and min(fractions[0], fractions[1]) >= fraction:
+        return True
+    if wording < SITE:
+        return False
+    # what a whole has beyond its part says nothing
+    is_part = other_words < _SAME_LENGTH * num_words, num_words < _SAME_LENGTH * other_words
+    return (not is_part[0] and _is_renamed(one, other)) or (not is_part[1] and _is_renamed(other, one))
+
+
+def _is_renamed(one: Alignment, other: Alignment) -> bool:
+    """The same, where the names of the other text stand in it once each, or are parts of those of the one."""
+    if one.thorough <= _LEAST_THOROUGH or one.thorough < _THOROUGH_FRACTION_OF_ONE * one.replaced:
+        return False
+    return other.replaced > _LEAST_THOROUGH and 3 * other.replaced >= one.replaced
+
+
 def siblings(counts: Any) -> int:
     """In how many other texts, at the median, what two texts share stands too; fewer than `MIN_SIBLINGS` are no
     template, whatever else there is. Whether they are follows from which shingles `COMMON` texts hold.
@@ -123,21 +164,26 @@ def siblings(counts: Any) -> int:
     return max(0, held - 1 - PAIR)
 
 
-def is_template(counts: Any, fraction: Any) -> bool:
-    """Whether what two texts share is a template's: the rule of `text_templates`, for one pair. counts: of
-    `siblings`. fraction: of the shingles that were sampled."""
+def wording_of(counts: Any, fraction: Any) -> int:
+    """What two texts share, by who else holds it: the rule of `text_templates`, for one pair. counts: of `siblings`.
+    fraction: of the shingles that were sampled."""
     median = siblings(counts)
-    if median < MIN_SIBLINGS:
-        return False
+    num_shared = counts[0].sum()
+    common = num_shared - counts[0, :COMMON].sum()
+    beyond = counts[0, :COMMON].sum() + max(counts[1, :COMMON].sum(), counts[2, :COMMON].sum())
+    of_site = STUB if common >= _STUB_FRACTION * num_shared and beyond < _SITE_SHINGLES * fraction else SITE
+    if median < MIN_SIBLINGS:  # so few copies that the rest of what they share is a site's
+        return of_site if num_shared > 0 and common >= _SITE_FRACTION * num_shared else OF_THEIR_OWN
+    most_kept = 0.0
+    for side in range(1, 3):
+        num_alone = counts[side].sum()
+        kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
+        most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
+    if most_kept >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
+        return OF_THEIR_OWN
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()
     one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()
     is_stub = specific + max(one, other) < STUB_SHINGLES * fraction
-    if specific >= SPECIFIC_FRACTION * max(1, specific + min(one, other)) and not is_stub:
-        return False
-    most_kept = 0.0
-    for side in range(1, 3):
-        num_alone = counts[side].sum()
-        kept = num_alone - counts[side, : max(1, (median + 1) // 2) + 1].sum()
-        most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
-    return most_kept < (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY)
+    is_common = specific < SPECIFIC_FRACTION * max(1, specific + min(one, other))
+    return TEMPLATE if is_common or is_stub else of_site

@@ -18,11 +18,24 @@ from mmlake.dedup.matching import INSIDE, NONE, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.text_templates import Commonness, Judged
-from mmlake.dedup.text_walk_arrays import MARKS, TEXTS, Held, Lists, Marks, Order, Scratch, State, Texts
+from mmlake.dedup.text_walk_arrays import (
+    FILTER_NUMBERS,
+    MARKS,
+    TEXTS,
+    Held,
+    Lists,
+    Marks,
+    Order,
+    Scratch,
+    State,
+    Texts,
+)
 from mmlake.dedup.text_walk_kernels import Kernels
+from mmlake.engine import current
 
 _BLOCK = 1 << 20  # texts at once
 _FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
+_BLOCK = 1 << 20  # places of leaders that are made positions at once
 
 
 def compiled(work: int) -> Kernels | None:
@@ -35,7 +48,7 @@ def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: f
     fixed = np.ascontiguousarray
     texts = Texts(
         fixed(shingles.values), fixed(shingles.offsets), fixed(words.values), fixed(words.offsets), commonness.table,
-        commonness.shift, commonness.below, float(jaccard), float(match),
+        commonness.shift, commonness.below, float(jaccard), float(match), np.empty(0, np.uint64), np.empty(0, np.int32),
     )  # fmt: skip
     return Given.of(TEXTS, texts)
 
@@ -57,19 +70,28 @@ def marks_for(texts: Given, judged: Judged) -> Given:
         is_beyond=judged.is_beyond,
         words=np.empty((2, most_words), np.uint32),
         covered=np.empty((2, most_words), np.bool_),
-        alignments=np.empty((2, 7), np.int64),
+        alignments=np.empty((2, 9), np.int64),
         grams=np.empty(num_names, np.uint64),
         names=np.empty(num_names, np.uint32),
-        counts=np.empty((4, num_names), np.int64),
+        counts=np.empty((10, num_names), np.int64),
     )
     return Given.of(MARKS, marks)
 
 
-def compared(kernels: Kernels, texts: Given, marks: Given, one: int, others: Positions) -> Found:
-    """The text against each of the others."""
-    found = Found(np.empty(len(others), np.int8), np.empty(len(others)), np.empty(len(others), np.int8))
-    kernels.compare(texts, one, np.ascontiguousarray(others), marks, found.relation, found.score, found.method)
+def compared(kernels: Kernels, texts: Given, marks: Given, left: Positions, right: Positions) -> Found:
+    """The texts of each pair; pairs with the same left one should stand together."""
+    found = Found(np.empty(len(right), np.int8), np.empty(len(right)), np.empty(len(right), np.int8))
+    sides = np.ascontiguousarray(left, np.int64), np.ascontiguousarray(right, np.int64)
+    kernels.compare(texts, *sides, marks, found.relation, found.score, found.method)
     return found
+
+
+def _with_filters(kernels: Kernels, texts: Given) -> Given:
+    """With bits for each text, which say of most pairs that they share too little."""
+    num = len(texts.value.starts) - 1
+    bits, spare = current().zeros(FILTER_NUMBERS * num, np.uint64), np.zeros(num, np.int32)
+    kernels.filters(texts.value.shingles, texts.value.starts, bits, spare)
+    return Given.of(TEXTS, texts.value._replace(bits=bits, spare=spare))
 
 
 def walked(
@@ -82,6 +104,7 @@ def walked(
     items: Positions | None,
 ) -> Led:
     """What `leaders.Walk` finds of these texts. postings: of their keys, nobody listed; the leaders are, afterwards."""
+    texts = _with_filters(kernels, texts)
     lists = Lists(postings._ids, postings._offsets, postings._starts, postings._slots, postings._counts)
     given, state, held = _ordered(order, equal, items), _state(len(order)), _room(_FIRST_ROOM)
     scratch = Scratch(
@@ -96,6 +119,9 @@ def walked(
     while at < len(order):
         held = Held(*(np.concatenate(pair) for pair in zip(held, _room(len(held.left)), strict=True)))
         at = kernels.walk(texts, given, lists, state, scratch, marks, held, at)
+    for low in range(0, len(lists.slots), _BLOCK):
+        listed = lists.slots[low : low + _BLOCK]
+        listed[:] = given.order[listed]
     return _led(state, held)
 
 

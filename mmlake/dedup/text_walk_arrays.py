@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+FILTER_BITS = 2048
+FILTER_NUMBERS = FILTER_BITS // 64
+
 
 class Texts(NamedTuple):
     """What the kernels read of texts; the arrays are marked as read-only, so that one compiled form serves all."""
@@ -17,6 +20,8 @@ class Texts(NamedTuple):
     below: Any
     jaccard: float
     match: float
+    bits: Any  # `FILTER_BITS` for each text, one set for each of its shingles; none where nothing is filtered
+    spare: Any  # of each text how many shingles found their bit set
 
 
 class Order(NamedTuple):
@@ -31,7 +36,7 @@ class Order(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """`postings.Postings` in arrays."""
+    """`postings.Postings` in arrays, but that places in survivor order stand for texts while they are walked."""
 
     ids: Any
     offsets: Any
@@ -99,7 +104,7 @@ class Held(NamedTuple):
     method: Any
 
 
-TEXTS = (Texts, "u8* i8* u8* i8* u1* u8 u8 f8 f8")
+TEXTS = (Texts, "u8* i8* u8* i8* u1* u8 u8 f8 f8 u8* i4*")
 ORDER = (Order, "i8* i8* i8* i8* i8* i8*")
 LISTS = (Lists, "i4* i8* i8* i8* i2*")
 STATE = (State, "i8* i8* i1* f8* i1* i8* b1* i8* f8* i1* i4* i8*")

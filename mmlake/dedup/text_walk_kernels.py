@@ -9,26 +9,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.dedup import led, matching, text_kernels, text_verdicts, text_walk_arrays
+from mmlake.dedup import led, matching, text_alignment, text_filter, text_kernels, text_verdicts, text_walk_arrays
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.machine_code import Loop, loops
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
-from mmlake.dedup.text_kernels import _aligned, _covered, _siblings
+from mmlake.dedup.text_alignment import _aligned, _covered, _runs, _slot
+from mmlake.dedup.text_filter import _filters, _most_shared
+from mmlake.dedup.text_kernels import _siblings
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,
     LEAST_SHARED,
     MIN_CONTAINED,
     MIN_SIBLINGS,
+    OF_THEIR_OWN,
+    SURELY_SAME,
     UNDECIDED,
     Alignment,
+    _is_renamed,
+    has_other_subject,
     is_revision,
-    is_template,
     of_sets,
     of_words,
     siblings,
+    wording_of,
 )
-from mmlake.dedup.text_walk_arrays import HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
+from mmlake.dedup.text_walk_arrays import FILTER_BITS, HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 _ALL = 2.0**64
 
@@ -39,29 +45,33 @@ class Kernels(NamedTuple):
     compare: Callable[..., int]
     walk: Callable[..., int]
     judge: Callable[..., int]
+    filters: Callable[..., int]
 
 
 @functools.lru_cache(maxsize=1)
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        is_revision, of_sets, of_words, siblings, is_template, _covered, _aligned, _siblings, _unpacked, _note, _mark,
-        _num_shared, _judged, _compared,
+        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, _covered, _slot, _runs,
+        _aligned,
+        _siblings, _num_words, _unpacked, _note, _mark, _num_shared, _most_shared, _wording, _alignment, _alignments,
+        _is_other_subject, _judged, _compared,
     )  # fmt: skip
     walked = (
         *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
     )  # fmt: skip
-    files = [text_verdicts, text_kernels, matching, led, text_walk_arrays]
+    files = [text_verdicts, text_kernels, text_alignment, text_filter, matching, led, text_walk_arrays]
     found = loops(
         "text-walk",
         {
-            "compare": Loop(_compare, (TEXTS, "i8", "i8*", MARKS, "i1*", "f8*", "i1*"), compared),
+            "compare": Loop(_compare, (TEXTS, "i8*", "i8*", MARKS, "i1*", "f8*", "i1*"), compared),
             "walk": Loop(_walk, (TEXTS, ORDER, LISTS, STATE, SCRATCH, MARKS, HELD, "i8"), walked),
             "judge": Loop(
                 _judge,
-                ("u8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "b1*", "i8*", "i8***"),
-                (siblings, is_template, _siblings),
+                ("u8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "i1*", "i8*", "i8***"),
+                (siblings, wording_of, _siblings),
             ),
+            "filters": Loop(_filters, ("u8*", "i8*", "u8*", "i4*")),
         },
         [__file__, *(str(one.__file__) for one in files)],
     )
@@ -69,11 +79,11 @@ def kernels() -> Kernels | None:
 
 
 def _compare(
-    texts: Any, one: Any, others: Any, marks: Any, relation: Any, score: Any, method: Any
+    texts: Any, left: Any, right: Any, marks: Any, relation: Any, score: Any, method: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills what the text is to each of the others."""
-    for at in range(others.shape[0]):
-        relation[at], score[at], method[at] = _compared(texts, one, others[at], marks)
+    """Fills what the left text of each pair is to the right one."""
+    for at in range(right.shape[0]):
+        relation[at], score[at], method[at] = _compared(texts, left[at], right[at], marks)
 
 
 def _compared(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
@@ -81,12 +91,22 @@ def _compared(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: n
     starts = texts.starts
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
     smaller = min(size, other_size)
+    if texts.bits.shape[0] > 0 and max(size, other_size) <= FILTER_BITS // 2:
+        most = _most_shared(texts, one, other)
+        if most < LEAST_SHARED * smaller and most < texts.jaccard * (size + other_size - most):
+            return NONE, 0.0, JACCARD
     shared = _num_shared(texts, one, other, marks)
     score = shared / max(1, size + other_size - shared)
     if shared > 0 and score >= texts.jaccard:
-        return SAME, score, JACCARD
+        if score >= SURELY_SAME:
+            return SAME, score, JACCARD
+        wording = _wording(texts, one, other, marks)
+        is_other = wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks)
+        return (NONE if is_other else SAME), score, JACCARD
     held = shared / max(1, smaller)
-    if held < LEAST_SHARED or smaller < MIN_CONTAINED:
+    if held < LEAST_SHARED:
+        return NONE, 0.0, JACCARD
+    if smaller < MIN_CONTAINED:
         return NONE, score, JACCARD
     relation, method = _judged(texts, one, other, held, marks)
     return relation, (held if relation in (INSIDE, HOLDS) else score), method
@@ -104,23 +124,42 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     """(relation, method) of two texts whose Jaccard is below the bound."""
     starts = texts.starts
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
-    marks.other[0], marks.histograms[:] = other, 0
-    _siblings(texts.shingles, starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
-    if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
-        _note(one, other, marks)
-    num, other_num = _unpacked(texts, one, marks.words[0]), _unpacked(texts, other, marks.words[1])
-    words, other_words = marks.words[0, :num], marks.words[1, :other_num]
-    is_vetoed = is_template(marks.histograms[0], texts.below / _ALL)
-    relation, method = of_sets(held, size, other_size, num, other_num, is_vetoed)
+    wording = _wording(texts, one, other, marks)
+    num, other_num = _num_words(texts, one), _num_words(texts, other)
+    relation, method = of_sets(held, size, other_size, num, other_num, wording)
     if relation != UNDECIDED:
         return relation, method
+    left, right = _alignments(texts, one, other, marks)
+    return of_words(left, right, num, other_num, wording, texts.match)
+
+
+def _wording(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+    """What two texts share, by who else holds it."""
+    marks.other[0], marks.histograms[:] = other, 0
+    _siblings(texts.shingles, texts.starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
+    if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
+        _note(one, other, marks)
+    return wording_of(marks.histograms[0], texts.below / _ALL)
+
+
+def _alignments(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """What the words of each of two texts say about the other."""
+    num, other_num = _unpacked(texts, one, marks.words[0]), _unpacked(texts, other, marks.words[1])
+    words, other_words = marks.words[0, :num], marks.words[1, :other_num]
     out, covered, other_covered = marks.alignments, marks.covered[0, :num], marks.covered[1, :other_num]
     _covered(words, other_words, covered, marks.grams)
     _covered(other_words, words, other_covered, marks.grams)
     _aligned(words, other_words, covered, other_covered, BLOCK_WORDS, out, marks.names, marks.counts)
-    left = Alignment(out[0, 0], out[0, 1], out[0, 2], out[0, 3], out[0, 4], out[0, 5], out[0, 6])
-    right = Alignment(out[1, 0], out[1, 1], out[1, 2], out[1, 3], out[1, 4], out[1, 5], out[1, 6])
-    return of_words(left, right, num, other_num, texts.match)
+    return _alignment(out[0]), _alignment(out[1])
+
+
+def _alignment(row: Any) -> Any:  # pragma: no cover: compiled
+    return Alignment(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8])
+
+
+def _is_other_subject(texts: Any, one: Any, other: Any, wording: Any, marks: Any) -> bool:  # pragma: no cover
+    left, right = _alignments(texts, one, other, marks)
+    return has_other_subject(left, right, _num_words(texts, one), _num_words(texts, other), wording)
 
 
 def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compiled
@@ -145,11 +184,11 @@ def _judge(
     other: Any,
     histograms: Any,
 ) -> None:  # pragma: no cover: compiled
-    """Fills whether what the texts of each pair share is a template's. other, histograms: room as in `Marks`."""
+    """Fills what the texts of each pair share, by who else holds it. other, histograms: room as in `Marks`."""
     for at in range(left.shape[0]):
         other[0], histograms[:] = right[at], 0
         _siblings(values, starts, left[at], other, table, shift, below, histograms)
-        out[at] = is_template(histograms[0], below / _ALL)
+        out[at] = wording_of(histograms[0], below / _ALL)
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled
@@ -203,6 +242,13 @@ def _num_shared(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma:
     return num
 
 
+def _num_words(texts: Any, one: Any) -> Any:  # pragma: no cover: compiled
+    """How many words the text has."""
+    begin, end = texts.word_starts[one], texts.word_starts[one + 1]
+    num = 2 * (end - begin)
+    return num - 1 if num > 0 and texts.words[end - 1] & np.uint64(0xFFFFFFFF) == np.uint64(0) else num
+
+
 def _unpacked(texts: Any, one: Any, words: Any) -> Any:  # pragma: no cover: compiled
     """How many words the text has; fills them as `text.unpacked` gives them."""
     begin, end = texts.word_starts[one], texts.word_starts[one + 1]
@@ -217,37 +263,37 @@ def _unpacked(texts: Any, one: Any, words: Any) -> Any:  # pragma: no cover: com
 def _leaders_for(one: Any, order: Any, lists: Any, state: Any, scratch: Any) -> int:  # pragma: no cover: compiled
     """How many leaders the text is compared with; fills them in survivor order."""
     num_shared, touched, leaders, most = state.num_shared, scratch.touched, scratch.leaders, scratch.shared
-    num_touched, num = 0, 0
+    num_touched, num, least, last = 0, 0, np.int64(0), np.int64(0)
     for at in range(lists.offsets[one], lists.offsets[one + 1]):
         key = lists.ids[at]
         for slot in range(lists.starts[key], lists.starts[key] + lists.counts[key]):
-            other = lists.slots[slot]
-            if num_shared[other] == 0:
-                touched[num_touched] = other
+            place = lists.slots[slot]
+            if num_shared[place] == 0:
+                touched[num_touched] = place
                 num_touched += 1
-            num_shared[other] += 1
+            num_shared[place] += 1
     for at in range(num_touched):
-        other = touched[at]
-        shared, num_shared[other] = num_shared[other], 0
+        place = touched[at]
+        shared, num_shared[place] = num_shared[place], 0
+        if num == MOST_LEADERS and (shared < least or (shared == least and place > last)):
+            continue
         # the list stays in order: most keys in common first, then the better placed
         spot = num
-        while spot > 0 and (
-            most[spot - 1] < shared
-            or (most[spot - 1] == shared and order.place[leaders[spot - 1]] > order.place[other])
-        ):
+        while spot > 0 and (most[spot - 1] < shared or (most[spot - 1] == shared and leaders[spot - 1] > place)):
             spot -= 1
-        if spot == MOST_LEADERS:
-            continue
         num = min(num + 1, MOST_LEADERS)
         for later in range(num - 1, spot, -1):
             leaders[later], most[later] = leaders[later - 1], most[later - 1]
-        leaders[spot], most[spot] = other, shared
+        leaders[spot], most[spot] = place, shared
+        least, last = most[num - 1], leaders[num - 1]
     for at in range(1, num):
-        other, spot = leaders[at], at
-        while spot > 0 and order.place[leaders[spot - 1]] > order.place[other]:
+        place, spot = leaders[at], at
+        while spot > 0 and leaders[spot - 1] > place:
             leaders[spot] = leaders[spot - 1]
             spot -= 1
-        leaders[spot] = other
+        leaders[spot] = place
+    for at in range(num):
+        leaders[at] = order.order[leaders[at]]
     return num
 
 
@@ -308,7 +354,7 @@ def _walk(
         for spot in range(low, high):
             key = lists.ids[spot]
             if lists.starts[key] + lists.counts[key] < lists.starts[key + 1]:
-                lists.slots[lists.starts[key] + lists.counts[key]] = one
+                lists.slots[lists.starts[key] + lists.counts[key]] = at
                 lists.counts[key] += 1
     return int(order.order.shape[0])
 

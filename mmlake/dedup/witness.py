@@ -17,6 +17,7 @@ from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text_matching import sampled, shared_counts
 from mmlake.dedup.text_templates import Commonness, Siblings
+from mmlake.dedup.text_verdicts import TEMPLATE
 
 
 def template_veto(
@@ -40,7 +41,7 @@ def template_veto(
             shared = int(shared_counts(shingles.values, shingles.offsets, one, others)[0])
             if shared > fraction * min(sizes[one], sizes[other]):
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
-                    commonness.are_templates(one, others)[0]
+                    commonness.wording(one, others)[0] == TEMPLATE
                 )
         return apart
 

@@ -220,3 +220,26 @@ def test_pairs_elected_at_once_elect_whom_each_elects_alone(seed):
     left, right = np.arange(0, num, 2), np.arange(1, num, 2)
     alone = [who.elect(np.array(pair), lambda one, others: 0.5) for pair in zip(left, right, strict=True)]
     assert who.elect_pairs(left, right).tolist() == alone
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed):
+    """With criteria before and behind closeness, unknown values, sources and flagged units."""
+    rng = np.random.default_rng(seed)
+    criteria = (
+        Criterion(name="grade", column="grade", says="better", tolerance=0.0),
+        CLOSENESS,
+        Criterion(name="length", column="length", says="longer", tolerance=0.1),
+    )
+    num = 60
+    values = np.stack((rng.integers(0, 2, num), np.full(num, np.nan), rng.integers(1, 5, num)), axis=1).astype(float)
+    values[rng.random(num) < 0.2, 0] = np.nan
+    who = Standing(rng.permutation(num), rng.integers(0, 2, num), rng.random(num) < 0.7, criteria, values)
+    scores = rng.integers(0, 3, (num, num)) / 7
+    clusters = [np.sort(rng.permutation(num)[: int(rng.integers(1, 40))]) for _ in range(5)]
+    together = who.elect_each(clusters, lambda left, right: scores[left, right])
+    for members, winner in zip(clusters, together, strict=True):
+        alone = who.elect(members, lambda one, others: float(scores[one, others].mean()) if len(others) else 0.0)
+        assert winner in (alone, -1)
+        assert winner == alone or len(members) > 12, "only many members are asked in turn"
