@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from mmlake import bench
-from mmlake.dedup.leaders import Stars, stars
+from mmlake.dedup.leaders import stars
 from mmlake.dedup.semantic_tier import equal_vectors
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import by_digest
 from mmlake.dedup.vectors import VectorMatcher, Vectors, never_apart, recall
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
+    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -119,7 +120,7 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
     damaged was counted when the track was made."""
     import av.error
 
-    packets = container.demux(stream)
+    packets, stamps = container.demux(stream), Stamps(container)
     while True:
         try:
             decoded = next(packets).decode()
@@ -129,7 +130,35 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
             if is_machine_fault(error):
                 raise
             continue  # a demuxer that has raised has no more packets
-        yield from decoded
+        for frame in decoded:
+            stamps.correct(frame)
+            yield frame
+
+
+class Stamps:
+    """When the pictures of a container are shown that has no times for that.
+
+    AVI keeps packets in the order of decoding and their number alone. Where pictures are stored out of order (DivX,
+    Xvid, H.264) the times of presentation that FFmpeg makes up go backwards; decoders give pictures in order, each with
+    the time of the packet that it came with, which is what the program ffmpeg goes by as well.
+    """
+
+    def __init__(self, container: InputContainer) -> None:
+        self._is_needed, self._last = container.format.name == "avi", -1
+
+    def is_made_up(self, packet: Packet[Any]) -> bool:
+        """Whether the packet's time of presentation is a guess."""
+        return self._is_needed and packet.stream.type == "video" and packet.pts != packet.dts
+
+    def correct(self, frame: VideoFrame | AudioFrame) -> None:
+        """Set the time stamp of the next frame that the decoder gave, where it is a guess."""
+        if not self._is_needed or not hasattr(frame, "pict_type"):
+            return
+        if frame.dts is not None and frame.dts > self._last:
+            frame.pts = frame.dts
+        elif self._last >= 0:  # at the end no packet comes with it
+            frame.pts = self._last + max(1, getattr(frame, "duration", 0) or 0)
+        self._last = self._last if frame.pts is None else frame.pts
 
 
 def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz: int = MAX_SAMPLE_RATE_HZ) -> None:

@@ -1,14 +1,19 @@
-"""Which formats of pictures may be opened. Pillow detects a format by the bytes whatever the name says, and would
-start a program for some."""
+"""Which formats of pictures may be opened, and what is seen of transparent ones. Pillow detects a format by the bytes
+whatever the name says, and would start a program for some."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
 # format, these included.
 _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
+_ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
+_LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
 
 
 @lru_cache(maxsize=1)
@@ -19,3 +24,21 @@ def picture_formats() -> tuple[str, ...]:
 
     Image.init()
     return tuple(name for name in Image.ID if name not in _PROGRAMS)
+
+
+def opaque(picture: Image) -> Image:
+    """The picture as it is (CIELAB as RGB), or, where parts of it are transparent, laid on white as most viewers do; on
+    black where nothing of it is seen on white (white drawings, stripes and logos)."""
+    from PIL import Image, ImageStat
+
+    if picture.mode == "LAB":
+        return picture.convert("RGB")  # the one mode that Pillow makes no grey of
+    is_deep = picture.mode.startswith(("I", "F"))  # 16 and 32 bit: no ground has that many levels
+    if is_deep or (picture.mode not in _ALPHA_MODES and "transparency" not in picture.info):
+        return picture
+    layer = picture.convert("RGBA")
+    for ground in ("white", "black"):
+        flat = Image.alpha_composite(Image.new("RGBA", layer.size, ground), layer).convert("RGB")
+        if ImageStat.Stat(flat.convert("L")).stddev[0] >= _LEAST_STD:
+            break
+    return flat

@@ -50,11 +50,12 @@ _SIGNAL = pa.struct(
         optional("bar_bottom", pa.float32(), "likewise"),
         optional("bar_left", pa.float32(), "likewise"),
         optional("bar_right", pa.float32(), "likewise"),
+        optional("bar_edge", pa.float32(), "share of the cells two lines inside of the black ones that is not black"),
         optional("lost_rows", pa.float32(), "share of the picture, at its bottom, of repeated or filled lines"),
         optional("blockiness", pa.float32(), "share of the edges of 8 px blocks that are steps between calm sides"),
         optional("pixelation", pa.float32(), "share of the steps across the picture that stand at even distances"),
         optional("noise", pa.float32(), "standard deviation of noise in calm parts, grey levels"),
-        optional("combing", pa.float32(), "share of tiles whose lines differ from their neighbours alone"),
+        optional("combing", pa.float32(), "share of pixels whose lines alternate with those of the other field"),
     ]
 )
 _WORD = pa.struct(
@@ -84,7 +85,7 @@ _DAMAGE = pa.struct(
 
 TRACKS = TableSchema(
     name="tracks",
-    version=6,
+    version=7,
     key=("digest",),
     arrow=pa.schema(
         [

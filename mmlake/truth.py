@@ -3,7 +3,7 @@ planted, every duplicate found."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from mmlake.tables import Slot
 from mmlake.truth_units import excerpt_pairs, long_stretches
 
 if TYPE_CHECKING:
-    from mmlake.sample import Truth
+    from mmlake.sample import Truth, TruthItem
 
 # what the near and semantic tiers must reach; the exact tier must reach 1 in both
 NEAR_RECALL, NEAR_PRECISION = 0.95, 0.99
@@ -65,7 +65,8 @@ class Truthful:
     num_rows: int  # rows that the lake has
     missing: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
-    wrong: list[dict[str, str]] = field(default_factory=list)  # rows with another status or rule than planted
+    wrong: list[dict[str, str]] = field(default_factory=list)  # rows and spans judged otherwise than planted
+    num_spans: int = 0  # clips and segments of items that are planted as sound
     defects: dict[str, list[int]] = field(default_factory=dict)  # rule -> [planted, found]
     tiers: list[TierTruth] = field(default_factory=list)
 
@@ -118,7 +119,7 @@ class Truthful:
             [
                 "defects",
                 f"{whole[0]} of {whole[1]} found under the planted rule; {len(self.wrong)} rows with another status "
-                "or rule than planted",
+                f"or rule than planted, clips and segments ({self.num_spans}) included",
             ]
         )
         lines += [["  " + row["item"], f"expected {row['expected']}, is {row['actual']}"] for row in self.wrong[:10]]
@@ -136,6 +137,7 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
     actual = Counter((row["shard"], row["modality"], row["digest"] or f"({row['rule']})") for row in rows)
     verdicts = {(row["modality"], row["digest"] or f"({row['rule']})", row["shard"]): row for row in rows}
     wrong: list[dict[str, str]] = []
+    num_spans = 0
     defects: dict[str, list[int]] = {}
     for item in truth.items:
         row = verdicts.get((item.modality, item.digest or f"({item.rule})", item.shard))
@@ -145,24 +147,32 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
         if row is None:
             continue
         if (row["status"], row["rule"] or None) != (item.status, item.rule or None):
-            wrong.append(
-                {
-                    "item": f"{item.shard}::{item.member}",
-                    "expected": f"{item.status} {item.rule or ''}".strip(),
-                    "actual": f"{row['status']} {row['rule'] or ''} {row['reason'] or ''}".strip(),
-                }
-            )
+            wrong.append(_otherwise(item, row))
         elif item.defect:
             defects[item.rule or item.defect][1] += 1
+        else:  # nothing is planted in it, so in none of its spans either
+            num_spans += len(row["spans"])
+            wrong += [_otherwise(item, span) for span in row["spans"] if span["status"] != item.status]
     return Truthful(
         num_items=len(truth.items),
         num_rows=len(rows),
         missing=[_spelled(key) for key in sorted((expected - actual).elements())],
         unexpected=[_spelled(key) for key in sorted((actual - expected).elements())],
         wrong=wrong,
+        num_spans=num_spans,
         defects=dict(sorted(defects.items())),
         tiers=_tiers(lake, truth, rows),
     )
+
+
+def _otherwise(item: TruthItem, judged: dict[str, Any]) -> dict[str, str]:
+    """What was planted, and the verdict on the item, or on a span of it."""
+    where = f" from {judged['start'] / 1e6:.2f} to {judged['end'] / 1e6:.2f}" if "start" in judged else ""
+    return {
+        "item": f"{item.shard}::{item.member}{where}",
+        "expected": f"{item.status} {item.rule or ''}".strip(),
+        "actual": f"{judged['status']} {judged['rule'] or ''} {judged['reason'] or ''}".strip(),
+    }
 
 
 def prepare_sample(directory: Path, *, scale: float, advance: Advance = silent) -> Truth:
@@ -213,7 +223,7 @@ def pin_sample_probes(lake: Lake, truth: Truth) -> None:
 
 
 def _rows(lake: Lake) -> list[dict[str, Any]]:
-    """Every item row with its verdict."""
+    """Every item row with its verdict, and those on its spans where it is cut."""
     found = []
     for modality in lake.parts.modalities:
         for shard, items in lake.tables.scan(
@@ -228,6 +238,7 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
                         "status": "unreadable",
                         "rule": _rule_of(item["error_code"]),
                         "reason": item["materialize_error"],
+                        "spans": [],
                     }
                 )
                 found.append(
@@ -235,26 +246,29 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
                         "shard": shard,
                         "modality": modality,
                         "digest": item["digest"],
-                        **{name: verdict[name] for name in ("status", "rule", "reason")},
+                        **{name: verdict[name] for name in ("status", "rule", "reason", "spans")},
                     }
                 )
     return found
 
 
 def _verdicts(lake: Lake, modality: str, shard: str) -> dict[str, dict[str, Any]]:
-    """Digest of each item -> the best of its units' verdicts: an item is as good as what can be taken from it."""
+    """Digest of each item -> the best of its units' verdicts, since an item is as good as what can be taken from it,
+    and all of them where it is cut (`spans`)."""
     columns = ["digest", "status", "rule", "reason"]
     made = {
         row["digest"]: row for row in lake.tables.read(Slot("verdicts", modality, shard), columns=columns).to_pylist()
     }
-    units = lake.tables.read(Slot("units", modality, shard), columns=["digest", "parent_digest", "kind"]).to_pylist()
-    best: dict[str, dict[str, Any]] = {}
-    for unit in units:
+    columns = ["digest", "parent_digest", "kind", "start", "end"]
+    units: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for unit in lake.tables.read(Slot("units", modality, shard), columns=columns).to_pylist():
         if (verdict := made.get(unit["digest"])) is not None:
-            known = best.setdefault(unit["parent_digest"], verdict)
-            if STATUSES.index(verdict["status"]) < STATUSES.index(known["status"]):
-                best[unit["parent_digest"]] = verdict
-    return best
+            units[unit["parent_digest"]].append(unit | verdict)
+    return {
+        digest: min(judged, key=lambda one: STATUSES.index(one["status"]))
+        | {"spans": [one for one in judged if one["kind"] != "whole"]}
+        for digest, judged in units.items()
+    }
 
 
 def _rule_of(code: int | None) -> str:

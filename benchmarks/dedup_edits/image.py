@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from benchmarks.dedup_edits import Edit, Report
 from mmlake.dedup import DedupSettings, image, image_matcher
 from mmlake.dedup.leaders import stars
+from mmlake.dedup.matching import INSIDE, SAME
 from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import standing_of
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
@@ -147,9 +150,16 @@ def survivors(blobs: list[bytes]) -> list[int]:
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
     standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)
     found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
-    keeper = list(range(len(blobs)))
-    for left, right in zip(found.left, found.right, strict=True):
-        keeper[order[right]] = int(order[left])
+    return keepers(found, order)
+
+
+def keepers(found: Stars, order: NDArray[np.int64]) -> list[int]:
+    """For each picture the position of the one that it goes for, or its own; the closest pairs that are not the same,
+    which a join lists too, make nobody go. order: of the positions in the join."""
+    keeper = list(range(len(order)))
+    for left, right, relation in zip(found.left, found.right, found.relation, strict=True):
+        if relation in (SAME, INSIDE):
+            keeper[order[right]] = int(order[left])
     return keeper
 
 

@@ -133,19 +133,22 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     """The table of at most `limit` originals."""
     with tempfile.TemporaryDirectory() as folder:
         store = BlobStore(Path(folder))
-        families = [_family(frames, store) for frames in _originals(data, np.random.default_rng(seed), min(limit, 16))]
+        families = [_family(frames, store) for frames in originals(data, np.random.default_rng(seed), min(limit, 16))]
         return _reported(families, store)
 
 
 def _family(frames: Frames, store: BlobStore) -> dict[str, str]:
     """Name of the edit -> digest, the original under the empty name."""
-    family = {"": store.put(_encoded(frames, crf="18"), extension="mp4")}
+    family = {"": store.put(encoded(frames, crf="18"), extension="mp4")}
     for name, (change, options) in EDITS.items():
-        family[name] = store.put(_encoded(change(frames), **({"crf": "26"} | options)), extension="mp4")
+        family[name] = store.put(encoded(change(frames), **({"crf": "26"} | options)), extension="mp4")
     return family
 
 
-def _encoded(frames: Frames, *, codec: str = "libx264", crf: str = "26", rate: str = str(_RATE)) -> bytes:
+def encoded(
+    frames: Frames, *, codec: str = "libx264", crf: str = "26", rate: str = str(_RATE), quantizer: int | None = None
+) -> bytes:
+    """A film of the frames. quantizer: a fixed step of a codec without crf."""
     import av
 
     height, width = (side // 2 * 2 for side in frames[0].shape[:2])
@@ -154,7 +157,10 @@ def _encoded(frames: Frames, *, codec: str = "libx264", crf: str = "26", rate: s
         options = {"crf": crf, "preset": "veryfast", "threads": "1"} if codec == "libx264" else {}
         stream = container.add_stream(codec, rate=int(rate), options=options)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        if codec == "mpeg4":
+        if quantizer is not None:
+            stream.codec_context.qmin = stream.codec_context.qmax = quantizer
+            stream.bit_rate = 20_000_000
+        elif codec == "mpeg4":
             stream.bit_rate = 300_000
         for at, pixels in enumerate(frames):
             frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels[:height, :width]), format="rgb24")
@@ -164,11 +170,11 @@ def _encoded(frames: Frames, *, codec: str = "libx264", crf: str = "26", rate: s
     return sink.getvalue()
 
 
-def _originals(data: Path, rng: np.random.Generator, limit: int) -> Iterator[Frames]:
-    """Scenes that differ from one another, of films and of pans over photographs in turn."""
+def originals(data: Path, rng: np.random.Generator, limit: int, *, part: slice = slice(None)) -> Iterator[Frames]:
+    """Scenes that differ from one another, of films and of pans over photographs in turn. part: of the sources."""
     seen: list[np.ndarray] = []
-    sources = [_scenes(path) for path in sorted((*data.glob("*/video/*.mkv"), *data.glob("*/video/*.mp4")))]
-    photographs = sorted(path for path in data.glob("*/image/*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    sources = [_scenes(path) for path in sorted((*data.glob("*/video/*.mkv"), *data.glob("*/video/*.mp4")))[part]]
+    photographs = sorted(path for path in data.glob("*/image/*") if path.suffix.lower() in (".jpg", ".jpeg"))[part]
     photographs = [photographs[at] for at in rng.permutation(len(photographs))[:4]]
     sources += [_pan(path, rng) for path in photographs]
     while sources and len(seen) < limit:
@@ -222,9 +228,10 @@ def _pan(path: Path, rng: np.random.Generator) -> Iterator[Frames]:
     yield frames
 
 
-def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
-    digests = sorted({digest for family in families for digest in family.values()})
+def keepers(digests: list[str], store: BlobStore) -> dict[str, str]:
+    """Film that goes -> the one that it goes for. digests: sorted, without repeats."""
     table = pa.table({"digest": digests} | {name: pa.nulls(len(digests)) for name in SPAN_COLUMNS})
+    table = table.append_column("frames_digest", pa.nulls(len(digests), pa.string()))  # no frames were kept
     columns = {"parent_digest": pa.array(digests, pa.string())}
     for name in ("span_start_s", "span_end_s"):
         columns[name] = pa.nulls(len(digests), pa.float64())
@@ -238,7 +245,12 @@ def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
         | {one.name: pa.array([measures[at].get(one.column) for at in digests], pa.float64()) for one in criteria}
     )
     pairs = dedup.near_pairs(prints, tiers, nodes=nodes, criteria=criteria, settings=settings).to_pylist()
-    keeper = {row["right"]: row["left"] for row in pairs if row["relation"] in ("same", "inside")}
+    return {row["right"]: row["left"] for row in pairs if row["relation"] in ("same", "inside")}
+
+
+def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
+    digests = sorted({digest for family in families for digest in family.values()})
+    keeper = keepers(digests, store)
     root = {digest: keeper.get(digest, digest) for digest in digests}
     peers = _peers(families, store)
     found, num = [], len(families)

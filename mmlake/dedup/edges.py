@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from mmlake import schemas
-from mmlake.dedup.leaders import Stars
 from mmlake.dedup.matching import RELATIONS
+from mmlake.dedup.star_edges import Stars
 
 _SPANS = ("left_start_s", "left_end_s", "right_start_s", "right_end_s")
 

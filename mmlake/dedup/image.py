@@ -20,7 +20,7 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.picture_pieces import DETAIL_PX, pieces
-from mmlake.pictures import picture_formats
+from mmlake.pictures import opaque, picture_formats
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -78,7 +78,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
 
 
 def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
-    """(the first frame in grey, transparent parts on white, at least 512 px where it has them; its size in px)."""
+    """(the first frame in grey, opaque, at least 512 px where it has them; its size in px)."""
     from PIL import Image, ImageOps
 
     upright: Image.Image
@@ -89,10 +89,7 @@ def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
         upright = picture
         ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
-        if "A" in upright.mode or "transparency" in upright.info:
-            flat = Image.new("RGBA", upright.size, "white")
-            flat.alpha_composite(upright.convert("RGBA"))
-            upright = flat
+        upright = opaque(upright)
         if upright.mode.startswith("I"):  # 16 bit: convert("L") clips instead of scaling
             values = (np.asarray(upright).astype(np.float64) / 257).clip(0, 255)
             return Image.fromarray(values.astype(np.uint8)), size_px

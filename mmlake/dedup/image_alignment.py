@@ -15,17 +15,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, Box
 from mmlake.dedup.image import SIDE, SMALL_PX
+from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
 
-Mask = NDArray[np.bool_]
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
 _PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
-_NUM_PLACES = 2  # alignments that are tried
+_NUM_PLACES = 2  # alignments that are tried, besides frame on frame
 NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
@@ -33,11 +32,7 @@ _SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture th
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
 _SPOT, _SPOT_LEVEL = 0.42, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
-_MARK_PX = 14  # rows of the thumbnail above and below in which a mark may be: what stands left or right is an object
-_MOST_MARKED = 0.15  # of the area
-# of a watermark: share of its places that all are lighter, how far they go to white, and its height in the thumbnail
-_ONE_SIGN, _MOST_OPAQUE, _LINE_PX = 0.9, 0.3, 8
-_MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
+_PULLED = 0.5  # pixels of the thumbnail, or change of scale: an alignment that has left that of the boxes
 _PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
 # how far copies are from each other, of which the one stays that is closest to the rest: 1 is what no copy loses
 _LOSS, _OTHER_FRAME = 5.0, 0.1
@@ -172,14 +167,20 @@ class _Place(NamedTuple):
 
 
 def _places(one: View, other: View) -> list[_Place]:
-    """The best ways to lay them on each other, the best first."""
-    found = []
+    """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may
+    make a part of the one fit a little better."""
+    found, frame = [], (0.0, one, other, 0, 0, 0)
     for view, template in ((one, other), (other, one)):
         correlations = view.box_units @ template.region_units.T
+        if view is one:
+            frame = (float(correlations[0, 0, 0]), view, template, 0, 0, 0)
         for at in np.argsort(-correlations, axis=None, kind="stable")[:_NUM_PLACES]:
             orientation, box, region = (int(k) for k in np.unravel_index(at, correlations.shape))
             found.append((float(correlations.flat[at]), view, template, orientation, box, region))
     found.sort(key=lambda one: -one[0])
+    found = found[:_NUM_PLACES]
+    if not any(places[3:] == (0, 0, 0) for places in found):
+        found.append(frame)
     return [
         _Place(
             correlation=correlation,
@@ -192,7 +193,7 @@ def _places(one: View, other: View) -> list[_Place]:
             side_px=min(view.side_px, template.side_px),
             is_drawn=min(view.flat, template.flat) >= _DRAWN_FLAT,
         )
-        for correlation, view, template, orientation, box, region in found[:_NUM_PLACES]
+        for correlation, view, template, orientation, box, region in found
     ]
 
 
@@ -204,10 +205,20 @@ def _turned(box: Box, orientation: int) -> Box:
 
 
 def _verified(place: _Place, correlation: float) -> Likeness:
+    """What the best alignment says; where that was pulled away from the boxes, as by a logo that stands out more than
+    the picture, also what theirs does. A drawing has no second try: it fits others of its kind too easily."""
+    warp = _aligned(place)
+    best = _judged(place, warp, correlation)
+    if best.is_copy or place.is_drawn or np.abs(warp - _said(place)).max() < _PULLED:
+        return best
+    return max(best, _judged(place, _said(place), correlation), key=_rank)
+
+
+def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
+    """What the two show where they are laid on each other by this map."""
     import cv2
 
     expected = _inside(place.region) & _inside(place.template.content)
-    warp = _aligned(place)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     template = place.template.thumbnail
     view = cv2.warpAffine(place.view, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE)
@@ -226,14 +237,14 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     bound, spot = correlation, _SPOT
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
-    if dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < _MARKABLE_PX):
+    if dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
         is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
         bound, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
-        marked = _marked(spots, seen, place.side_px)
-        if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= _MARKABLE_PX:
-            marked = _veiled(spots, seen, toned, template)
+        marked = marked_places(spots, seen, place.side_px)
+        if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
+            marked = veiled_places(spots, seen, toned, template)
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
         found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
@@ -249,37 +260,10 @@ def _verified(place: _Place, correlation: float) -> Likeness:
 def _lies_as_said(warp: Floats, place: _Place) -> bool:
     """Whether the alignment is the one that the boxes say. A drawing on a flat ground can be bent to fit another one of
     its kind: two handwritten digits, two letters; and a small one can be cut to fit as well."""
-    said, is_small = _said(place), place.side_px < _MARKABLE_PX
+    said, is_small = _said(place), place.side_px < MARKABLE_PX
     off, most_bent = np.abs(warp - said), _DRAWN_BEND / 2 if is_small else _DRAWN_BEND
     is_near = bool(off[:, :2].max() <= most_bent and off[:, 2].max() <= _DRAWN_SHIFT_PX)
     return is_near and not (is_small and np.abs(said[:, :2] - np.eye(2)).max() > _DRAWN_BEND)
-
-
-def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
-    """The places that a mark covers, if all spots lie above and below and are few; else None."""
-    import cv2
-
-    if side_px < _MARKABLE_PX or spots[_MARK_PX : SIDE - _MARK_PX].any():
-        return None
-    marked = cv2.dilate(spots.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool) & seen
-    return marked if marked.sum() <= _MOST_MARKED * seen.sum() else None
-
-
-def _veiled(spots: Mask, seen: Mask, view: Floats, template: Floats) -> Mask | None:
-    """The places that a watermark covers, if all spots are few and may be one light or dark layer that lets the picture
-    through, over either of the two; else None. A thing that moved is darker here on the one, there on the other."""
-    import cv2
-
-    veiled = cv2.dilate(spots.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & seen
-    height_px = int(np.ptp(np.flatnonzero(spots.any(axis=1))))
-    if veiled.sum() > _MOST_MARKED * seen.sum() or height_px > _LINE_PX:
-        return None
-    for one, other in ((template, view), (view, template)):  # what lies below the layer, what shows it
-        for sign, room in ((1, 255 - one[spots]), (-1, one[spots])):
-            step = sign * (other - one)[spots]
-            if (step > 0).mean() >= _ONE_SIGN and np.median(step / np.maximum(room, 16)) <= _MOST_OPAQUE:
-                return veiled
-    return None
 
 
 def _inside(box: Box) -> Mask:

@@ -8,18 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, perceptual
+from mmlake.dedup import image_alignment, image_keys, perceptual
 from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
+from mmlake.dedup.image_keys import Known
 from mmlake.dedup.image_windows import Floats, window_hashes
-from mmlake.dedup.joins import hamming_pairs, mix64
 from mmlake.dedup.matching import NONE, SAME, Found
-from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged
+from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
-_NUM_FAINT = 2  # keys of a picture without detail
 _LEAST_NORM = 1.0  # grey levels; plain pieces have no detail that could be shared
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
 
@@ -29,13 +28,13 @@ class ImageMatcher:
 
     min_shared = 1
     neighbours = None
+    shares_out = True
 
     def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
         self._prints, self._settings = prints, settings
         self._detail = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_detail)
         self._view = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_view)
-        derived = prints[DERIVED] if DERIVED in prints else hashes(prints)
-        self.keys = _keys(derived, prints[METHOD], radius=settings.image_radius_bits)
+        self.keys = prints[KEYS] if KEYS in prints else keyed(hashes(prints), None, settings)
 
     def compare(self, one: int, others: Positions) -> Found:
         """The picture against each of the others."""
@@ -91,6 +90,13 @@ class ImageMatcher:
         )
 
 
+def keyed(derived: Ragged, known: Known | None, settings: DedupSettings) -> Ragged:
+    """The keys of each picture. known: those of an earlier join."""
+    if known is None:
+        return image_keys.made(derived, radius=settings.image_radius_bits)
+    return image_keys.updated(derived, known, radius=settings.image_radius_bits)
+
+
 def matcher(prints: PrintTable, settings: DedupSettings) -> ImageMatcher:
     """The matcher of the pictures in the table."""
     return ImageMatcher(prints, settings)
@@ -122,7 +128,7 @@ def thumbnails(words: NDArray[np.uint64]) -> Floats:
 
 def hashes(prints: PrintTable) -> Ragged:
     """What the keys of each picture are made of: two levels of grey where it has no detail; otherwise the hashes of its
-    windows and of what is turned, then those of its four parts."""
+    windows and of what is turned, then those of its four parts, then those of the whole picture (`image_keys`)."""
     luma = prints["luma"]
     rows: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)] * len(luma)
     for at in _blocks(luma):
@@ -133,31 +139,8 @@ def hashes(prints: PrintTable) -> Ragged:
         for row, found in zip(at[is_faint].tolist(), faint, strict=True):
             rows[row] = found
         for row, found in zip(at[~is_faint].tolist(), np.concatenate(window_hashes(planes[~is_faint]), 1), strict=True):
-            rows[row] = found
+            rows[row] = np.concatenate((found, prints[METHOD][row]))
     return Ragged.of(rows)
-
-
-def _keys(found: Ragged, whole: Ragged, *, radius: int) -> Ragged:
-    """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
-    num, lengths = len(found), found.lengths
-    faint, detailed = np.flatnonzero(lengths == _NUM_FAINT), np.flatnonzero(lengths > _NUM_FAINT)
-    hashes_NH = found.take(detailed).values.reshape(len(detailed), -1) if len(detailed) else np.empty((0, 4), np.uint64)
-    windows_NW, parts_N4 = hashes_NH[:, :-4], hashes_NH[:, -4:]
-    whole_owners = np.repeat(np.arange(num), whole.lengths)
-    use = lengths[whole_owners] != _NUM_FAINT
-    parts = [
-        (np.repeat(faint, _NUM_FAINT), found.take(faint).values),
-        _linked(
-            np.concatenate((whole_owners[use], np.repeat(detailed, windows_NW.shape[1]))),
-            np.concatenate((whole.values[use], windows_NW.ravel())),
-            num_targets=int(use.sum()),
-            radius=radius,
-            salt=1,
-        ),
-    ]
-    for at in range(parts_N4.shape[1]):
-        parts.append(_linked(detailed, parts_N4[:, at], num_targets=len(detailed), radius=radius, salt=2 + at))
-    return _ragged(parts, num)
 
 
 def _blocks(rows: Ragged) -> list[Positions]:
@@ -175,40 +158,3 @@ def details(planes: Floats) -> NDArray[np.float64]:
 
     size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)
     return np.array([float((plane - cv2.blur(plane, size)).std()) for plane in planes])
-
-
-def _linked(
-    owners: Positions, hashes: NDArray[np.uint64], *, num_targets: int, radius: int, salt: int
-) -> tuple[Positions, NDArray[np.uint64]]:
-    """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
-    are compared with. The key is the hash that both are tied to, so a dense group shares that of its hub, and no other
-    picture changes it."""
-    distinct, place = np.unique(hashes, return_inverse=True)
-    if not len(distinct):
-        return np.empty(0, np.int64), np.empty(0, np.uint64)
-    targets = np.zeros(len(distinct), np.bool_)
-    targets[place[:num_targets]] = True
-    left, right, _ = hamming_pairs(distinct, radius=radius, targets=targets)
-    lowest, highest = np.full(len(distinct), len(hashes)), np.full(len(distinct), -1)
-    np.minimum.at(lowest, place, owners)
-    np.maximum.at(highest, place, owners)
-    foreign = (lowest[left] != lowest[right]) | (highest[left] != highest[right]) | (lowest[left] != highest[left])
-    left, right = left[foreign], right[foreign]
-    several = np.flatnonzero((lowest != highest) & targets)
-    codes = np.unique(np.concatenate((left, right, several)) * len(distinct) + np.concatenate((left, left, several)))
-    counts = np.bincount(codes // len(distinct), minlength=len(distinct))
-    keys = Ragged(
-        mix64(distinct[codes % len(distinct)] ^ mix64(np.array([salt], np.uint64))),
-        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
-    ).take(place)
-    return np.repeat(owners, keys.lengths), keys.values
-
-
-def _ragged(found: list[tuple[Positions, NDArray[np.uint64]]], num: int) -> Ragged:
-    owners, keys = (np.concatenate(side) for side in zip(*found, strict=True))
-    order = np.lexsort((keys, owners))
-    owners, keys = owners[order], keys[order]
-    is_new = np.r_[True, (owners[1:] != owners[:-1]) | (keys[1:] != keys[:-1])] if len(keys) else np.empty(0, bool)
-    owners, keys = owners[is_new], keys[is_new]
-    counts = np.bincount(owners, minlength=num)
-    return Ragged(keys, np.concatenate(([0], np.cumsum(counts))).astype(np.int64))

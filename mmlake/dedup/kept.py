@@ -18,12 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept_comparisons import Remembered, no_edges
 from mmlake.dedup.kept_repair import Changes, Repair
-from mmlake.dedup.leaders import Stars, Walk
+from mmlake.dedup.leaders import Walk
 from mmlake.dedup.led import Edges, Led
 from mmlake.dedup.matching import Matcher, OfItems
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
@@ -51,9 +53,7 @@ class Units:
         """What `make` makes of the prints of each, made now for those that an earlier join does not have."""
         if prior is None or prior.derived is None:
             return make(prints)
-        at = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1).to_numpy().astype(np.int64)
-        known = np.flatnonzero(at >= 0)
-        at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
+        at = self._before(prior)
         new = np.flatnonzero(at < 0)
         made = make({method: rows.take(new) for method, rows in prints.items()})
         at[new] = len(prior.derived) + np.arange(len(new))
@@ -62,6 +62,20 @@ class Units:
             np.concatenate((prior.derived.offsets, prior.derived.offsets[-1] + made.offsets[1:])),
         )
         return both.take(at)
+
+    def known(self, prior: Kept | None) -> Known | None:
+        """The keys of an earlier join that has what they were made of."""
+        if prior is None or prior.derived is None:
+            return None
+        return Known(prior.derived, prior.keys, self._before(prior))
+
+    def _before(self, prior: Kept) -> Positions:
+        """Of each unit the row that it had with the same prints; -1: none."""
+        found = pc.fill_null(pc.index_in(self.digests, value_set=prior.units.digests), -1)
+        at: Positions = found.to_numpy().astype(np.int64)
+        known = np.flatnonzero(at >= 0)
+        at[known[(prior.units.equal[at[known]] != self.equal[known]).any(axis=1)]] = -1
+        return at
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import Found, Matcher, Mirrored
+from mmlake.dedup.matching import Found, Matcher, Mirrored, is_shared_out
 from mmlake.dedup.prints import Positions
 
 
@@ -27,6 +27,7 @@ class Remembered:
         self._matcher, self._known = matcher, known
         self._num = len(matcher.keys)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
+        self.shares_out = is_shared_out(matcher)
         self._codes = known.left * self._num + known.right
         self._rows: dict[int, int] = {}  # code -> row of what is new
         self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")

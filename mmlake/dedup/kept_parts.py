@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_comparisons import joined, no_edges
-from mmlake.dedup.leaders import Stars, Walk, led_walk, stars_of
+from mmlake.dedup.leaders import Walk, led_walk
 from mmlake.dedup.led import Outcome
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.prints import joined as side_by_side
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
 from mmlake.dedup.text_templates import Commonness

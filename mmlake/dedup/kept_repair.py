@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.kept_comparisons import joined
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led
-from mmlake.dedup.matching import HOLDS, OVERLAPS, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, SAME, Matcher
 from mmlake.dedup.postings import MOST_PER_KEY, Postings
 from mmlake.dedup.prints import Positions, Ragged
 
@@ -239,7 +239,7 @@ class Repair:
         """The leader that the unit follows, -1 for none; what else was found is noted."""
         found = self._matcher.compare(one, others)
         of_leaders = found.mirrored()
-        for at in np.flatnonzero(found.relation == OVERLAPS).tolist():
+        for at in found.overlapping().tolist():
             self._overlaps.add(int(others[at]), one, of_leaders.edge(at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
             self._held.add(one, int(others[at]), found.edge(at))

@@ -2,62 +2,32 @@
 
 Units come in survivor order. Each is compared with leaders that share keys with it, and follows the best of those that
 it is the same as; otherwise it leads. Then each cluster elects its survivor; every follower is verified against the
-survivor, and one that does not pass is led anew. So no chain swallows what is unlike its survivor, the cost is linear
-whatever the prints are (1,000 copies cost 1,000 comparisons), and the outcome depends on the set of units alone.
+survivor, and one that does not pass is led anew. Last, a member that is the same as several survivors goes for the one
+that most are the same as (`shares`), so that a family is no two stars. So no chain swallows what is unlike its
+survivor, the cost is linear whatever the prints are (1,000 copies cost 1,000 comparisons), and the outcome depends on
+the set of units alone.
 Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inverted index with capped lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
+from mmlake.dedup.shares import Shares
+from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
 _CHUNK = 64  # units compared with one other at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
-_MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
 _ALIVE = -1
-
-
-@dataclass(slots=True)
-class Stars:
-    """Edges from a unit that stays to one that goes, or that it shares a part with: lists of one length."""
-
-    left: list[int] = field(default_factory=list)
-    right: list[int] = field(default_factory=list)
-    # SAME, INSIDE (right lies inside left), OVERLAPS, or NONE: the closest of what was compared and is not the same
-    relation: list[int] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    method: list[int] = field(default_factory=list)
-    # start and end in left, start and end in right; None where whole meets whole
-    spans_s: list[tuple[float, ...] | None] = field(default_factory=list)
-
-    def add(self, left: int, right: int, edge: Edge, relation: int) -> None:
-        """One more edge."""
-        self.left.append(left)
-        self.right.append(right)
-        self.relation.append(relation)
-        self.score.append(edge.score)
-        self.method.append(edge.method)
-        self.spans_s.append(edge.spans_s)
-
-    def add_all(self, edges: Edges) -> None:
-        """More edges, in their order."""
-        self.left += edges.left.tolist()
-        self.right += edges.right.tolist()
-        self.relation += edges.relation.tolist()
-        self.score += edges.score.tolist()
-        self.method += edges.method.tolist()
-        self.spans_s += edges.spans()
 
 
 def stars(
@@ -86,33 +56,6 @@ def led_walk(matcher: Matcher, standing: Standing, *, equal: NDArray[np.uint64],
     return walk
 
 
-def stars_of(found: Outcome, place: Positions) -> Stars:
-    """All edges: what goes, in survivor order, then what overlaps and stays, then the closest of what is not the same.
-
-    place: of each unit in survivor order.
-    """
-    leader_of = np.full(len(place), _ALIVE, np.int64)
-    leader_of[found.follows.right] = found.follows.left
-    edges = Stars()
-    follows = found.follows.take(np.argsort(place[found.follows.right]))
-    edges.add_all(follows._replace(relation=np.where(follows.relation == INSIDE, INSIDE, SAME)))
-    left, right = found.overlaps.left, found.overlaps.right
-    is_apart = (leader_of[left] != right) & (leader_of[right] != left)
-    rows = np.lexsort((place[right], place[left]))
-    edges.add_all(found.overlaps.take(rows[is_apart[rows]]))
-    closest = _closest(found.misses, place)
-    edges.add_all(closest.take(leader_of[closest.right] != closest.left))
-    return edges
-
-
-def _closest(misses: Edges, place: Positions) -> Edges:
-    """The closest pairs that are not the same, each once: a unit that is led anew may meet a leader again."""
-    left, right = place[misses.left], place[misses.right]
-    order = np.lexsort((right, left, -misses.score))
-    is_new = np.r_[True, (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)][: len(order)]
-    return misses.take(order[is_new][:_MOST_MISSES])
-
-
 class Walk:
     """Who follows whom, while it is found out."""
 
@@ -134,7 +77,7 @@ class Walk:
         self._enlisted = ~self.has_candidates
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
-        self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
+        self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
         self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
         self.elections: dict[tuple[int, ...], int] = {}  # those that were asked for
         # one * units + other -> how close they are, where it is known; what is found is added. None: nothing is kept
@@ -159,6 +102,9 @@ class Walk:
         self._candidates = None  # those of the first half are kept
         self.elect_all()
         self.settle()
+        if is_shared_out(self._matcher) and len(self._followers) > 1:
+            self.elect_all(self._share_out())
+            self.settle()
         return Outcome(
             follows=edges_of((int(self.leader_of[one]), one, edge) for one, edge in self._edge.items()),
             overlaps=self._overlaps(),
@@ -204,12 +150,8 @@ class Walk:
         for leader, one, edge in led.follows.each():
             self._follow(one, leader, edge)
         self._held = list(led.held.each())
-        self._evidence = {(left, right): edge for left, right, edge in led.overlaps.each()}
-        if led.misses.spans_s is None:
-            self._misses.add_all(led.misses)
-        else:
-            for left, right, edge in led.misses.each():
-                self._misses.add(left, right, edge)
+        self._evidence.add_all(led.overlaps)
+        self._misses.add_all(led.misses)
         self._released = led.released.tolist()
         leads = self.leader_of == _ALIVE
         leads[led.released] = False
@@ -217,10 +159,10 @@ class Walk:
         if not are_listed:
             self.postings.add_all(self.order[leads[self.order]])
 
-    def elect_all(self) -> None:
-        """Let each cluster elect its survivor."""
+    def elect_all(self, leaders: Iterable[int] | None = None) -> None:
+        """Let each cluster, or those of these leaders, elect its survivor."""
         self._elect_pairs()
-        for leader in sorted(self._followers, key=lambda one: self.place[one]):
+        for leader in sorted(self._followers if leaders is None else leaders, key=lambda one: self.place[one]):
             if leader not in self._followers:  # taken by a new survivor since
                 continue
             winner = self._elected(tuple(sorted((leader, *self._followers[leader]))))
@@ -253,8 +195,41 @@ class Walk:
             if not self._held and not self._released:
                 return
 
+    def _share_out(self) -> set[int]:
+        """Let members go for another survivor that they are the same as; the survivors that lost or got some.
+        Whoever has equal prints with a member goes with it, as far as the exact measure agrees."""
+        shares, with_head = Shares(self._followers, self.place), self._by_head()
+        for one in sorted(self._edge, key=lambda one: self.place[one]):
+            if self._head_of[one] >= 0 or self._edge[one].relation != SAME:
+                continue
+            others = self._leaders_for(one)
+            others = others[(others != self.leader_of[one]) & self._standing.allows(others, one)]
+            if len(others):
+                found = self._matcher.compare(one, others)
+                of_others = found.mirrored()
+                for at in np.flatnonzero(found.relation == SAME).tolist():
+                    shares.add(one, int(others[at]), of_others.edge(at), num=1 + len(with_head.get(one, ())))
+        touched: set[int] = set()
+        for one, leader, edge in shares.moves(self._edge, self.leader_of):
+            before = int(self.leader_of[one])
+            touched |= {before, leader}
+            twins = [twin for twin in with_head.get(one, ()) if self.leader_of[twin] == before]
+            leaving = {one, *twins}
+            self._followers[before] = [member for member in self._followers[before] if member not in leaving]
+            self._follow(one, leader, edge)
+            self._take(leader, self._loosened(twins))
+        self._followers = {leader: members for leader, members in self._followers.items() if members}
+        return touched
+
+    def _by_head(self) -> dict[int, list[int]]:
+        """Who took units with equal prints -> these units."""
+        found: dict[int, list[int]] = {}
+        for one in np.flatnonzero(self._head_of >= 0).tolist():
+            found.setdefault(int(self._head_of[one]), []).append(one)
+        return found
+
     def _overlaps(self) -> Edges:
-        return edges_of((left, right, edge) for (left, right), edge in self._evidence.items())
+        return self._evidence.latest(len(self.order))
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
@@ -281,7 +256,7 @@ class Walk:
         """Whether the unit follows one of the leaders, given in their order; what else was found is noted."""
         found = self._matcher.compare(one, others)
         of_leaders = found.mirrored()
-        for at in np.flatnonzero(found.relation == OVERLAPS).tolist():
+        for at in found.overlapping().tolist():
             self._note(one, int(others[at]), of_leaders.edge(at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
             self._held.append((one, int(others[at]), found.edge(at)))
@@ -371,7 +346,7 @@ class Walk:
         if self.place[one] < self.place[other]:
             spans = None if edge.spans_s is None else (*edge.spans_s[2:], *edge.spans_s[:2])
             edge, one, other = Edge(edge.relation, edge.score, edge.method, spans), other, one
-        self._evidence[other, one] = edge
+        self._evidence.add(other, one, edge)
 
     def _closeness(self, one: int, others: Positions) -> float:
         if self.known_closeness is not None:

@@ -78,22 +78,27 @@ class Edges(NamedTuple):
 
 
 class EdgeRows:
-    """Edges while they are found, in 26 bytes each and 32 more for those with spans."""
+    """Edges while they are found, in 26 bytes each and 24 more for those with spans."""
 
     def __init__(self) -> None:
         self._pairs, self._kinds, self._scores = array("q"), array("b"), array("d")
-        self._spans_s: dict[int, tuple[float, ...]] = {}
+        self._span_rows, self._spans_s = array("q"), array("f")
 
     def add(self, left: int, right: int, edge: Edge) -> None:
         """One more row."""
         if edge.spans_s is not None:
-            self._spans_s[len(self._scores)] = edge.spans_s
+            self._span_rows.append(len(self._scores))
+            self._spans_s.extend(edge.spans_s)
         self._pairs.extend((left, right))
         self._kinds.extend((edge.relation, edge.method))
         self._scores.append(edge.score)
 
     def add_all(self, edges: Edges) -> None:
-        """More rows, none of them with spans."""
+        """More rows."""
+        if edges.spans_s is not None:
+            rows = np.flatnonzero(~np.isnan(edges.spans_s[:, 0]))
+            self._span_rows.frombytes((rows + len(self._scores)).astype(np.int64).tobytes())
+            self._spans_s.frombytes(edges.spans_s[rows].astype(np.float32).tobytes())
         self._pairs.frombytes(np.stack((edges.left, edges.right), axis=1).astype(np.int64).tobytes())
         self._kinds.frombytes(np.stack((edges.relation, edges.method), axis=1).astype(np.int8).tobytes())
         self._scores.frombytes(edges.score.astype(np.float64).tobytes())
@@ -102,10 +107,17 @@ class EdgeRows:
         """All rows so far."""
         pairs, kinds = np.array(self._pairs, np.int64).reshape(-1, 2), np.array(self._kinds, np.int8).reshape(-1, 2)
         spans = None
-        if self._spans_s:
+        if self._span_rows:
             spans = np.full((len(pairs), 4), np.nan, np.float32)
-            spans[list(self._spans_s)] = list(self._spans_s.values())
+            spans[np.array(self._span_rows)] = np.array(self._spans_s, np.float32).reshape(-1, 4)
         return Edges(pairs[:, 0], pairs[:, 1], kinds[:, 0], np.array(self._scores, np.float64), kinds[:, 1], spans)
+
+    def latest(self, num: int) -> Edges:
+        """Of each pair the row that was added last; sorted. num: units are below it."""
+        edges = self.edges()
+        codes = edges.left * num + edges.right
+        rows = np.argsort(codes, kind="stable")
+        return edges.take(rows[np.diff(codes[rows], append=-1) != 0])
 
 
 def edges_of(rows: Iterable[tuple[int, int, Edge]]) -> Edges:

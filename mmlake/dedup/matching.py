@@ -16,6 +16,7 @@ NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
 RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
 _DETAIL_WEIGHT = 0.3  # frames and tones, which the score is less for, count more
 SIBLING_SCORE = 0.85  # of two spans of one item
+MOST_OVERLAPS = 4  # of one comparison with several: a jingle that thousands share is shown by a few of them
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 
@@ -48,6 +49,12 @@ class Found(NamedTuple):
         if not takes.any():
             return -1
         return int(np.argmax(takes & (self.score >= self.score[takes].max() - AS_ALIKE)))
+
+    def overlapping(self) -> Positions:
+        """The rows of what shares a part, as evidence: the most alike, at most `MOST_OVERLAPS`."""
+        rows = np.flatnonzero(self.relation == OVERLAPS)
+        best: Positions = np.sort(rows[np.argsort(-self.score[rows], kind="stable")[:MOST_OVERLAPS]])
+        return best
 
     def closest_miss(self) -> int:
         """The row of the closest one that the unit has nothing to do with; -1 where none is like it at all."""
@@ -96,6 +103,19 @@ class Mirrored(Protocol):
     is_mirrored: Literal[True]
 
 
+@runtime_checkable
+class SharedOut(Protocol):
+    """A matcher of which a member that is the same as several survivors goes for the one that most are the same as; of
+    others it stays with the one that it found first."""
+
+    shares_out: bool
+
+
+def is_shared_out(matcher: Matcher) -> bool:
+    """Whether members are shared out among survivors."""
+    return isinstance(matcher, SharedOut) and matcher.shares_out
+
+
 def nothing(num: int) -> Found:
     """No relation with any of so many others."""
     return Found(np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8))
@@ -135,6 +155,7 @@ class OfItems:
         """items: for each unit a number that stands for its item."""
         self._matcher, self._items = matcher, items
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
+        self.shares_out = is_shared_out(matcher)
 
     def compare(self, one: int, others: Positions) -> Found:
         """As the matcher says, but for weak relations within one item."""

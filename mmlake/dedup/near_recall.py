@@ -13,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.leaders import Stars
 from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.prints import Positions, PrintTable
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Standing
 
 _SAMPLE_UNITS, _SAMPLE_FRACTION = 200, 4  # of a small corpus one in so many

@@ -104,6 +104,7 @@ def blocks_of(ends: Positions, most: int) -> Iterator[tuple[int, int]]:
 
 
 DERIVED = "derived"  # in a PrintTable, next to its methods: what `Tier.derived` makes of them
+KEYS = "keys"  # the same, of `Tier.keyed`
 PrintTable = Mapping[str, Ragged]  # method -> one row per unit, all in one order
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.dedup import estimates
 from mmlake.dedup.edges import table_of
-from mmlake.dedup.leaders import Stars, stars
+from mmlake.dedup.leaders import stars
 from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Criterion, by_digest, rows_of, standing_of
 from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, never_apart, recall
 from mmlake.errors import SettingsError
@@ -124,7 +125,7 @@ def equal_vectors(vectors: Vectors) -> np.ndarray:
 def _add_followers(found: Stars, survivor: np.ndarray, vectors: Vectors, bound: float, apart: Apart) -> None:
     """Where the near survivor of a unit goes, the unit goes for the same one, if its own vector says so."""
     goes_for = np.full(len(survivor), -1, np.int64)
-    goes_for[found.right] = found.left
+    goes_for[np.array(found.right, np.int64)] = np.array(found.left, np.int64)
     followers = np.flatnonzero((survivor != np.arange(len(survivor))) & (goes_for[survivor] >= 0))
     for low in range(0, len(followers), _FOLLOWERS_AT_ONCE):
         units = followers[low : low + _FOLLOWERS_AT_ONCE]

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
+from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.kept_parts import Compare, Parts, part_stars
 from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.leaders import Stars, stars
+from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher
 from mmlake.dedup.near_recall import near_recall
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
-from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Criterion, Standing, in_order, standing_of
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
@@ -68,6 +70,9 @@ class Tier:
     by_parts: Callable[..., tuple[Stars, Parts, Compare]] | None = None
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
+    # the keys that are made of these values, where they depend on those of others too: brought up to date from the ones
+    # of an earlier join
+    keyed: Callable[[Ragged, Known | None, DedupSettings], Ragged] | None = None
     # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
     # (mmlake.dedup.near_recall); None: nothing is estimated
     nearest: Callable[[PrintTable, Positions], Scores] | None = None
@@ -175,6 +180,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=image_matcher.matcher,
         is_pairwise=True,
         derived=image_matcher.hashes,
+        keyed=image_matcher.keyed,
         nearest=nearest.pictures,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
@@ -295,7 +301,10 @@ def joined_tier(
         return stars(matcher, standing, equal=units.equal, advance=advance), matcher.compare
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
-    matcher = tier.made_matcher(prints if derived is None else {**prints, DERIVED: derived}, settings)
+    given = {} if derived is None else {DERIVED: derived}
+    if derived is not None and tier.keyed is not None:
+        given[KEYS] = tier.keyed(derived, units.known(prior), settings)
+    matcher = tier.made_matcher({**prints, **given}, settings)
     found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
     kept.write(name, replace(join, derived=derived))
     return found, units.judged_by(matcher).compare

@@ -8,15 +8,13 @@ at most what was under way. One process downloads into a lake at a time, since o
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
 import os
 import queue
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import product
@@ -29,18 +27,14 @@ from mmlake.download.journal import Journal
 from mmlake.download.results import DownloadResult, Downloads
 from mmlake.download.settings import CrawlRules, WebSettings
 from mmlake.error_codes import TRANSIENT_CODES
-from mmlake.errors import LakeLocked, UnreadableItem
-from mmlake.locks import exclusive_lock
+from mmlake.locks import waiting_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.networks import Lookup
 from mmlake.store import Blobs
 
-_LOG = logging.getLogger("mmlake.sources")
 _WINDOW = 4096  # addresses requested ahead of the one whose result is due: one slow host must not hold up the others
 _GROUP = 2048  # responses stored and recorded together: one pack of small blobs
 _GROUP_S = 2.0  # at most so long after the first of them: what a killed run loses
-_POLL_S = 0.2
-_LOCK_POLL_S = 0.2
 
 
 class JournalledDownloads:
@@ -87,18 +81,8 @@ class JournalledDownloads:
                 yield None if url is None else pending.pop(url)
 
     def _start_fetching(self, stack: ExitStack, rules: CrawlRules) -> _FetchThread:
-        lock, num_tries = self.path.with_suffix(".lock"), 0
-        while True:
-            try:
-                stack.enter_context(exclusive_lock(lock, what=f"the downloads at {self.path}"))
-                break
-            except LakeLocked:
-                if not num_tries:
-                    _LOG.info("%s: another process downloads; waiting for it to end", self.path)
-                num_tries += 1
-                time.sleep(_LOCK_POLL_S)
+        stack.enter_context(waiting_lock(self.path.with_suffix(".lock")))
         fetching = _FetchThread(Fetcher(self._settings, rules, lookup=self._lookup))
-        stack.callback(fetching.writer.shutdown)
         stack.callback(fetching.stop)
         fetching.start()
         return fetching
@@ -248,10 +232,9 @@ class _FetchThread:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
-        self._done: queue.SimpleQueue[Fetched | BaseException] = queue.SimpleQueue()
+        # None: no more come. What is no response broke the downloader itself: that is our fault and never an address's
+        self._done: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stopped = threading.Event()
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmlake-writer")
         self._thread = threading.Thread(target=self._loop.run_forever, name="mmlake-downloads", daemon=True)
         self._thread.start()
@@ -262,38 +245,22 @@ class _FetchThread:
 
     def send(self, url: str, *, earlier: DownloadResult | None = None) -> None:
         """Request the address as soon as there is room. earlier: a result whose bytes need not come again."""
-        self._loop.call_soon_threadsafe(self._start, url, earlier)
+        asked = asyncio.run_coroutine_threadsafe(self._fetcher.get(url, earlier=earlier), self._loop)
+        asked.add_done_callback(self._arrive)
 
-    def _start(self, url: str, earlier: DownloadResult | None) -> None:
-        task = self._loop.create_task(self._fetch(url, earlier))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _fetch(self, url: str, earlier: DownloadResult | None) -> None:
-        try:
-            self._done.put(await self._fetcher.get(url, earlier=earlier))
-        except UnreadableItem as error:
-            self._done.put(Fetched(url=url, fault=error))
-        except BaseException as error:
-            if not isinstance(error, asyncio.CancelledError):
-                self._done.put(error)
-            raise
+    def _arrive(self, asked: Future[Fetched]) -> None:
+        if not asked.cancelled():
+            self._done.put(asked.exception() or asked.result())
 
     def take(self, *, timeout_s: float | None) -> Fetched | None:
-        """The next response, within that time; None where none arrives. Raises what broke the downloader itself: that
-        is our fault and never an address's."""
-        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        while not self._stopped.is_set():
-            try:
-                found = self._done.get(timeout=max(0.0, min(_POLL_S, until_s - time.monotonic())))
-            except queue.Empty:
-                if time.monotonic() >= until_s:
-                    return None
-                continue
-            if isinstance(found, BaseException):
-                raise found
-            return found
-        return None
+        """The next response, within that time; None where none arrives. Raises what broke the downloader."""
+        try:
+            found = self._done.get(timeout=None if timeout_s is None else max(0.0, timeout_s))
+        except queue.Empty:
+            return None
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def release(self, found: Fetched) -> None:
         """Make room for another body: this one, if there was one, is stored."""
@@ -302,7 +269,8 @@ class _FetchThread:
 
     def stop(self) -> None:
         """Cancel what is under way and end the thread."""
-        self._stopped.set()
+        self._done.put(None)
+        self.writer.shutdown()  # which may wait for a response
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

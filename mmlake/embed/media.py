@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.pictures import picture_formats
+from mmlake.pictures import opaque, picture_formats
 from mmlake.spans import SPAN_COLUMNS, Shared, Sound, span_of
 from mmlake.store import Blobs
 
@@ -138,7 +138,7 @@ def resampled(samples: NDArray[np.float32], from_hz: int, to_hz: int) -> NDArray
 
 
 def upright_rgb(data: bytes, *, draft_px: int) -> Image:
-    """The first frame in RGB as a viewer shows it, transparent parts on white; a JPEG is decoded no larger than
+    """The first frame in RGB as a viewer shows it (`opaque`); a JPEG is decoded no larger than
     needed for `draft_px`."""
     from PIL import Image, ImageOps
 
@@ -148,10 +148,7 @@ def upright_rgb(data: bytes, *, draft_px: int) -> Image:
         picture.draft("RGB", (draft_px, draft_px))
         upright: Image.Image = picture
         ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
-        if "A" in upright.mode or "transparency" in upright.info:
-            flat = Image.new("RGBA", upright.size, "white")
-            flat.alpha_composite(upright.convert("RGBA"))
-            upright = flat
+        upright = opaque(upright)
         if upright.mode.startswith("I"):  # 16 bit: convert clips instead of scaling
             upright = Image.fromarray((np.asarray(upright).astype(np.float64) / 257).clip(0, 255).astype(np.uint8))
         return upright.convert("RGB")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mmlake.decoders import open_media
+from mmlake.decoders import Stamps, open_media
 from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.refusals import CODEC_UNSUPPORTED, refusal
 
@@ -57,7 +57,7 @@ def _pictures(container: InputContainer, film: Film, device: str, size: tuple[in
     decoder.options = {"gpu": device.partition(":")[2] or "0"} | (
         {} if size is None else {"resize": f"{size[0]}x{size[1]}"}
     )
-    num_pictures = 0
+    num_pictures, stamps = 0, Stamps(container)
     packets = container.demux(stream)
     while True:
         try:
@@ -69,6 +69,7 @@ def _pictures(container: InputContainer, film: Film, device: str, size: tuple[in
             return
         for frame in found:
             num_pictures += 1
+            stamps.correct(frame)
             yield Picture(frame.pts, frame.duration or 0, frame)
 
 

@@ -20,6 +20,7 @@ _SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over,
 _XZ = b"\xfd7zXZ\0"
 # and the first block's mark, or that of an empty stream: four letters alone begin texts
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
+GZIP_BITS = 31  # what zlib calls a stream with gzip's header and trailer
 MARK_BYTES = 10  # so many first bytes name the compression
 SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
 MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
@@ -42,7 +43,7 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    decoder = _DECODERS[compression](source)
+    decoder = decoder_of(source, compression)
     return io.BufferedReader(Expanded(source, decoder, name=compression, limit_bytes=limit_bytes), 1 << 16)
 
 
@@ -50,12 +51,17 @@ def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> by
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
     found = bytearray()
     try:
-        reader = Expanded(source, _DECODERS[compression](source), name=compression, limit_bytes=1 << 62)
-        while (left := size_bytes - len(found)) and (part := reader.read(left)):
+        decoder = decoder_of(source, compression)
+        while (left := size_bytes - len(found)) and (part := next_of(decoder, left, compression, 0, 1 << 62)):
             found += part
     except UnreadableItem:
         pass
     return bytes(found)
+
+
+def decoder_of(source: IO[bytes], compression: str) -> Decoder:
+    """What expands the stream, which is at its start."""
+    return Salvaged(source, _DECODERS[compression])
 
 
 class Decoder(Protocol):
@@ -76,18 +82,24 @@ class Expanded(Converted):
         self._source, self._decoder, self._name, self._limit, self._count = source, decoder, name, limit_bytes, 0
 
     def next_bytes(self, size: int) -> bytes:
-        try:
-            data = self._decoder.read(size)
-        except EOFError as error:
-            reason = f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
-            raise UnreadableItem(1002, reason) from error
-        except Damaged as error:
-            reason = f"the {self._name} stream is damaged after {self._count} expanded bytes"
-            raise UnreadableItem(1003, reason) from error
-        if self._count + len(data) > self._limit:
-            raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
+        data = next_of(self._decoder, size, self._name, self._count, self._limit)
         self._count += len(data)
         return data
+
+
+def next_of(decoder: Decoder, size: int, name: str, num_given: int, limit_bytes: int) -> bytes:
+    """The next bytes of a stream that gave so many. Raises UnreadableItem as reading what `expanded` gives does."""
+    try:
+        data = decoder.read(size)
+    except EOFError as error:
+        reason = f"the {name} stream stops after {num_given} expanded bytes, before its end mark"
+        raise UnreadableItem(1002, reason) from error
+    except Damaged as error:
+        reason = f"the {name} stream is damaged after {num_given} expanded bytes"
+        raise UnreadableItem(1003, reason) from error
+    if num_given + len(data) > limit_bytes:
+        raise UnreadableItem(1008, f"expanded_bytes>={num_given + len(data)} not in [0, {limit_bytes}]")
+    return data
 
 
 class Damaged(Exception):
@@ -98,7 +110,7 @@ class Inflater:
     """zlib's decompressor with the interface of those of bz2 and lzma."""
 
     def __init__(self, window_bits: int) -> None:
-        self._inflater, self.needs_input = zlib.decompressobj(window_bits), True
+        self._inflater, self._held, self.needs_input = zlib.decompressobj(window_bits), b"", True
 
     @property
     def eof(self) -> bool:
@@ -106,57 +118,35 @@ class Inflater:
 
     @property
     def unused_data(self) -> bytes:
-        return self._inflater.unused_data
+        return self._inflater.unused_data + self._held
 
     def decompress(self, data: bytes, size: int) -> bytes:
-        """The next bytes, at most so many."""
-        data = self._inflater.decompress(self._inflater.unconsumed_tail + data, size)
-        self.needs_input = not self._inflater.unconsumed_tail and len(data) < size
-        return data
-
-
-class _Gunzip(Inflater):
-    """The same of one gzip member, its checksum verified, that gives what stands before a wrong bit before it fails:
-    zlib, and the standard library's reader, drop what they have then."""
-
-    def __init__(self) -> None:
-        super().__init__(31)  # gzip header and trailer
-        self._has_failed = False
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        before, pending = self._inflater.copy(), self._inflater.unconsumed_tail + data
-        try:
-            return super().decompress(data, size)
-        except zlib.error:
-            salvaged = b"" if self._has_failed else _salvage(before, pending)
-            self._has_failed, self.needs_input = True, False
-            if not salvaged:
-                raise
-            return salvaged
-
-
-def _salvage(member: Any, data: bytes) -> bytes:
-    """What the compressed bytes give before the first that is wrong."""
-    parts = []
-    for at in range(len(data)):
-        try:
-            parts.append(member.decompress(data[at : at + 1]))
-        except zlib.error:
-            break
-    return b"".join(parts)
+        """The next bytes, at most so many; a single one of no more input than it takes, since zlib drops it where what
+        follows is wrong."""
+        found, self._held = b"", self._held + data
+        while not found:
+            taken = self._held[:1] if size == 1 else self._held
+            found = self._inflater.decompress(taken, size)
+            self._held = self._inflater.unconsumed_tail + self._held[len(taken) :]
+            if not self._held or self.eof:
+                break
+        self.needs_input = not self._held and len(found) < size
+        return found
 
 
 class Stepwise:
-    """One stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
+    """A stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
 
-    def __init__(self, source: IO[bytes], decompressor: Any, first: bytes = b"") -> None:
-        """first: what was read of the stream already."""
-        self._source, self._decompressor, self._held = source, decompressor, first
+    def __init__(self, source: IO[bytes], begin: Callable[[], Any], *, mark: bytes | None = None) -> None:
+        """begin: makes the decompressor. mark: what each begins with, where several streams may stand one behind
+        another, zero padding between and after them; None: there is one."""
+        self._source, self._begin, self._mark = source, begin, mark
+        self._decompressor, self._held = begin(), b""
 
     def read(self, size: int) -> bytes:
         """As `Decoder`."""
         data = b""
-        while not data and not self._decompressor.eof:
+        while not data and (not self._decompressor.eof or self._has_next()):
             more, needs_input = b"", self._decompressor.needs_input
             if needs_input:
                 more, self._held = self._held or self._source.read(_INPUT_BYTES), b""
@@ -172,6 +162,19 @@ class Stepwise:
                 raise EOFError
         return data
 
+    def _has_next(self) -> bool:
+        """Whether another stream follows, which is begun."""
+        if self._mark is None:
+            return False
+        held = self.rest
+        while not (held := held.lstrip(b"\0")):
+            if not (held := self._source.read(_INPUT_BYTES)):
+                return False
+        if held[: len(self._mark)] != self._mark[: len(held)]:
+            raise Damaged  # and no stream that was cut
+        self._decompressor, self._held = self._begin(), held
+        return True
+
     @property
     def rest(self) -> bytes:
         """What was read behind the end of the stream."""
@@ -182,65 +185,28 @@ class Stepwise:
         return bool(self.rest or self._source.read(1))
 
 
-class _Streams:
-    """gzip members, or bzip2 or xz streams, one behind another, zero padding between and after them."""
+class Salvaged:
+    """A stream whose decoder drops what it holds when it fails, as zlib, bz2, lzma and pyarrow do: what stands before a
+    cut or a wrong bit is given first."""
 
-    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
-        """mark: what each of them begins with."""
-        self._source, self._mark, self._decompressor = source, mark, decompressor
-        self._input, self._num_streams = b"", 0
-        self._stream: Stepwise | None = None
+    def __init__(self, source: IO[bytes], begin: Callable[[IO[bytes]], Decoder]) -> None:
+        """begin: makes the decoder of a source that is at its start."""
+        self._source, self._begin, self._decoder = source, begin, begin(source)
+        self._count, self._step = 0, 0  # bytes given; at most so many at a time, 0 for as many as are wanted
 
     def read(self, size: int) -> bytes:
         """As `Decoder`."""
-        while (stream := self._stream or self._next_stream()) is not None:
-            if data := stream.read(size):
-                return data
-            self._input, self._stream = stream.rest, None
-        return b""
-
-    def _next_stream(self) -> Stepwise | None:
-        padding = b"\0" if self._num_streams else b""
-        while not (padded := self._input.lstrip(padding)):
-            self._input = self._source.read(_INPUT_BYTES)
-            if not self._input:
-                return None
-        self._input = padded
-        if self._num_streams and padded[: len(self._mark)] != self._mark[: len(padded)]:
-            raise Damaged  # and no stream that was cut
-        self._num_streams += 1
-        self._stream = Stepwise(self._source, self._decompressor(), padded)
-        return self._stream
-
-
-class _Resumed:
-    """Streams whose decompressors drop what they have when they fail."""
-
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source, self._count, self._step = source, 0, 0
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin to expand the source, which is at its start."""
-        raise NotImplementedError
-
-    def _next(self, size: int) -> bytes:
-        """As `read`, with all that the decompressor holds lost where it raises."""
-        raise NotImplementedError
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
         try:
-            data = self._next(min(size, self._step or size))
+            data = self._decoder.read(min(size, self._step or size))
         except Damaged as error:
-            if self._step == 1:
+            if self._step == 1 or not self._source.seekable():
                 raise (EOFError if isinstance(error, _Truncated) else Damaged) from error
             # come back to this place and go on in small steps, then byte by byte, until it fails again
             self._source.seek(0)
-            self._restart()
+            self._decoder = self._begin(self._source)
             self._step, left = 1 if self._step else 1024, self._count
-            while left:
-                left -= len(self._next(min(left, 1 << 16)))
+            while left and (again := self._decoder.read(min(left, 1 << 16))):
+                left -= len(again)
             return self.read(size)
         self._count += len(data)
         return data
@@ -250,41 +216,27 @@ class _Truncated(Damaged):
     """They end too early."""
 
 
-class Zstd(_Resumed):
+class Zstd:
     """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the
     data (measured, 0.25)."""
 
-    def _restart(self) -> None:
+    def __init__(self, source: IO[bytes]) -> None:
         import pyarrow as pa
 
-        self._stream = pa.CompressedInputStream(pa.PythonFile(Kept(self._source), mode="r"), "zstd")
+        self._stream = pa.CompressedInputStream(pa.PythonFile(Kept(source), mode="r"), "zstd")
 
-    def _next(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
+        """As `Decoder`, but for a cut stream, which is `Damaged` too."""
         try:
             return bytes(self._stream.read(size))
         except (OSError, ValueError) as error:
             raise (_Truncated if "Truncated" in str(error) else Damaged) from error
 
 
-class _ResumedStreams(_Resumed):
-    """bzip2 or xz streams."""
-
-    def __init__(self, source: IO[bytes], mark: bytes, decompressor: Callable[[], Any]) -> None:
-        self._begin = partial(_Streams, source, mark, decompressor)
-        super().__init__(source)
-
-    def _restart(self) -> None:
-        self._streams = self._begin()
-
-    def _next(self, size: int) -> bytes:
-        return self._streams.read(size)
-
-
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
-    "gzip": partial(_Streams, mark=b"", decompressor=_Gunzip),  # zlib itself holds what begins against its mark
+    # zlib itself holds what begins against its mark
+    "gzip": partial(Stepwise, begin=partial(Inflater, GZIP_BITS), mark=b""),
     "zstd": Zstd,
-    "bzip2": partial(_ResumedStreams, mark=b"BZh", decompressor=bz2.BZ2Decompressor),
-    "xz": partial(
-        _ResumedStreams, mark=_XZ, decompressor=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES)
-    ),
+    "bzip2": partial(Stepwise, begin=bz2.BZ2Decompressor, mark=b"BZh"),
+    "xz": partial(Stepwise, begin=partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, MAX_WINDOW_BYTES), mark=_XZ),
 }

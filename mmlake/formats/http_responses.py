@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 from mmlake.errors import UnreadableItem
@@ -100,7 +101,7 @@ def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) ->
         if coding in ("gzip", "zstd"):
             source = expanded(buffered, coding, limit_bytes=limit_bytes) if compression_of(head) == coding else buffered
         elif coding in ("deflate", "br"):
-            decoder = Stepwise(buffered, _inflater(head) if coding == "deflate" else _Brotli())
+            decoder = Stepwise(buffered, partial(_inflater, head) if coding == "deflate" else _Brotli)
             stream = Expanded(buffered, decoder, name=coding, limit_bytes=limit_bytes)
             source = io.BufferedReader(stream, _STEP_BYTES)
         else:

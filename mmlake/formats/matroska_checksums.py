@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import IO
 
 EBML = b"\x1a\x45\xdf\xa3"
-_SEGMENT, _CRC = b"\x18\x53\x80\x67", b"\xbf\x84"  # the second with its size, which is always four
-_HEAD_BYTES, _CRC_BYTES = 12, 6  # an id of up to four bytes and a size of up to eight; CRC-32 with its own head
+SEGMENT, _CRC = b"\x18\x53\x80\x67", b"\xbf\x84"  # the second with its size, which is always four
+HEAD_BYTES, _CRC_BYTES = 16, 6  # an id and a size of up to eight bytes; CRC-32 with its own head
+_MAX_ID_BYTES = 4  # longer ones are damage
 _BLOCK_BYTES = 1 << 20
 
 
@@ -21,11 +22,11 @@ def bad_elements(file: IO[bytes]) -> Iterator[int]:
     at = 0
     while at < size:
         file.seek(at)
-        head = file.read(_HEAD_BYTES)
-        if (found := _head(head)) is None:
+        head = file.read(HEAD_BYTES)
+        if (found := element_head(head)) is None or len(found[0]) > _MAX_ID_BYTES:
             return
         id_, length, used = found
-        if id_ == _SEGMENT:  # go inside; it has no checksum, since it is written to its end last
+        if id_ == SEGMENT:  # go inside; it has no checksum, since it is written to its end last
             at += used
             continue
         if length is None or at + used + length > size:
@@ -47,11 +48,11 @@ def _holds(file: IO[bytes], start: int, length: int) -> bool:
     return found == int.from_bytes(first[2:], "little")
 
 
-def _head(data: bytes) -> tuple[bytes, int | None, int] | None:
+def element_head(data: bytes) -> tuple[bytes, int | None, int] | None:
     """(id, size, bytes of both) of the element that begins here; a size of None is not known. None where none does."""
     num_id = _width(data)
     num_size = _width(data[num_id:])
-    if not 0 < num_id <= 4 or not num_size or len(data) < num_id + num_size:
+    if not num_id or not num_size or len(data) < num_id + num_size:
         return None
     size = int.from_bytes(data[num_id : num_id + num_size], "big") - (1 << 7 * num_size)
     return data[:num_id], None if size == (1 << 7 * num_size) - 1 else size, num_id + num_size

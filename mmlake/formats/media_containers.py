@@ -9,11 +9,13 @@ import io
 from collections.abc import Callable
 from typing import IO
 
+from mmlake.formats.matroska_checksums import HEAD_BYTES, SEGMENT, element_head
+
 _MAX_BOXES = 256  # top-level boxes walked before giving up; fragmented files have one pair per second
 _MAX_MOOV_BYTES = 8 << 20  # a two-hour film's index is about 4 MB
 _MATROSKA_BYTES = 1 << 18  # tracks stand in the first pages; only attachments and long seek heads push them back
-_MASTERS = {0x18538067, 0x1654AE6B, 0xAE}  # Segment, Tracks, TrackEntry: the path to a track's type
-_TRACK_TYPE = 0x83
+_MASTERS = {SEGMENT, b"\x16\x54\xae\x6b", b"\xae"}  # Segment, Tracks, TrackEntry: the path to a track's type
+_TRACK_TYPE = b"\x83"
 _ASF_BYTES = 1 << 16  # the header stands first; only scripts and pictures of covers make it longer
 _ASF_PROPERTIES = bytes.fromhex("9107dcb7b7a9cf118ee600c00c205365")
 _ASF_TYPES = {
@@ -63,13 +65,13 @@ def matroska_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
     with stream() as file:
         data = file.read(_MATROSKA_BYTES)
     found, at = set(), 0
-    while at < len(data):
-        element, at = _vint(data, at, keep_marker=True)
-        size, at = _vint(data, at, keep_marker=False)
-        if element is None or size is None:
-            break
+    while (head := element_head(data[at : at + HEAD_BYTES])) is not None:
+        element, size, used = head
+        at += used
         if element in _MASTERS:
             continue  # go inside
+        if size is None:
+            break
         if element == _TRACK_TYPE and size == 1 and at < len(data):
             found.add({1: "video", 2: "audio"}.get(data[at], "other"))
         at += size
@@ -86,17 +88,6 @@ def asf_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
         found.add(_ASF_TYPES.get(data[at + 24 : at + 40], "other"))  # after the object's GUID and size
         at += 24
     return frozenset(found - {"other"})
-
-
-def _vint(data: bytes, at: int, *, keep_marker: bool) -> tuple[int | None, int]:
-    """(EBML variable-length integer, offset behind it); None at the end or where the first byte is zero."""
-    if at >= len(data) or data[at] == 0:
-        return None, at
-    length = 9 - data[at].bit_length()
-    value = int.from_bytes(data[at : at + length], "big")
-    if not keep_marker:
-        value &= (1 << (7 * length)) - 1
-    return value, at + length
 
 
 def is_mpeg_audio(head: bytes) -> bool:

@@ -14,17 +14,16 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats import http_responses
+from mmlake.formats import compression, http_responses
 from mmlake.formats.checksums import Checksum
-from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
 from mmlake.formats.http_responses import MAX_HEADER_BYTES, HttpResponse, response_of
 from mmlake.formats.texts import Limits, printable
 from mmlake.formats.urls import redacted
-from mmlake.streams import Kept, Slice
+from mmlake.streams import Slice
 
 MARK = b"WARC/1."
 
@@ -35,7 +34,6 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
-_INPUT_BYTES = 1 << 16
 _KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated",
 "warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
          "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
@@ -105,14 +103,14 @@ def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Re
     format allows it.
     """
     file.seek(0)
-    compression = compression_of(file.read(MARK_BYTES))
-    if compression == "gzip":
+    packing = compression.compression_of(file.read(compression.MARK_BYTES))
+    if packing == "gzip":
         yield from _members(file, settings, start)
-    elif compression is not None:
+    elif packing is not None:
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
-            broken, label = _expand(file, spool, compression, settings), _label(None)
-            size = spool.tell()
+            broken = _expand(compression.decoder_of(file, packing), spool, packing, settings)
+            size, label = spool.tell(), _label(None)
             yield from _marked(_walk(spool, 0, size, label, plain=False), broken, label(size))
     else:
         size = file.seek(0, io.SEEK_END)
@@ -124,11 +122,12 @@ def _label(member_at: int | None) -> Any:
     return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
 
 
-def _expand(file: IO[bytes], spool: IO[bytes], compression: str, settings: Limits) -> Fault | None:
+def _expand(decoder: compression.Decoder, spool: IO[bytes], name: str, settings: Limits) -> Fault | None:
+    """Why the stream is not whole; what it expands to is in the spool."""
+    count, limit_bytes = 0, settings.max_shard_bytes
     try:
-        stream = expanded(io.BufferedReader(Kept(file)), compression, limit_bytes=settings.max_shard_bytes)
-        while part := stream.read1(_CHUNK_BYTES):
-            spool.write(part)
+        while part := compression.next_of(decoder, _CHUNK_BYTES, name, count, limit_bytes):
+            count += spool.write(part)
     except UnreadableItem as error:
         return Fault.of(error)
     return None
@@ -148,32 +147,12 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
             at = found
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
-            end, broken = _inflate(file, at, spool, settings.max_shard_bytes)
-            label = _label(at)
+            file.seek(at)
+            member, label = compression.Stepwise(file, partial(compression.Inflater, compression.GZIP_BITS)), _label(at)
+            broken = _expand(member, spool, "gzip", settings)
+            end = file.tell() - len(member.rest)
             yield from _marked(_walk(spool, 0, spool.tell(), label, plain=False), broken, label(0))
             at = end if broken is None else _next_member(file, at + 1, size)
-
-
-def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tuple[int, Fault | None]:
-    """(byte behind the member, why it is not whole); what it expands to is in the spool."""
-    file.seek(at)
-    inflater, data, count = zlib.decompressobj(31), b"", 0
-    while not inflater.eof:
-        data = data or file.read(_INPUT_BYTES)
-        if not data:
-            reason = f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
-            return at, Fault(1002, reason)
-        try:
-            part = inflater.decompress(data, _CHUNK_BYTES)
-        except zlib.error:
-            reason = f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
-            return at, Fault(1003, reason)
-        data = inflater.unconsumed_tail
-        count += len(part)
-        if count > limit_bytes:
-            return at, Fault(1008, f"expanded_bytes>={count} not in [0, {limit_bytes}]")
-        spool.write(part)
-    return file.tell() - len(inflater.unused_data), None
 
 
 def _next_member(file: IO[bytes], at: int, size: int) -> int:
@@ -181,7 +160,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
     for found in _occurrences(file, _GZIP, at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(31).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
+            if zlib.decompressobj(compression.GZIP_BITS).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
                 return found
         except zlib.error:
             continue
@@ -327,51 +306,41 @@ class Payload:
     and content codings undone, its publisher's digests verified (ISO 28500, 5.8 and 5.9)."""
 
     record: Record
-    response: HttpResponse | None  # of a record of type `response`
+    response: HttpResponse  # of a record of another type than `response`, one that says no more than the record's own
     limit_bytes: int  # of the body, also after its codings are undone
 
     @classmethod
     def of(cls, record: Record, *, limit_bytes: int) -> Payload:
         """The payload of the record. Raises UnreadableItem 1003 for a response that is no HTTP."""
         if record.field("warc-type") != "response":
-            return cls(record, None, limit_bytes)
+            of_record = (("content-type", record.field("content-type") or ""),)
+            return cls(record, HttpResponse(200, of_record, 0), limit_bytes)
         with record.block() as stream:
             head = stream.read(MAX_HEADER_BYTES)
         return cls(record, response_of(head, size_bytes=record.size_bytes), limit_bytes)
 
     @property
-    def offset(self) -> int:
-        """The byte of the block at which the body starts."""
-        return self.response.size_bytes if self.response else 0
-
-    @property
-    def content_type(self) -> str:
-        """The declared type of the body; "" where there is none."""
-        return (self.response.header("content-type") if self.response else self.record.field("content-type")) or ""
+    def is_response(self) -> bool:
+        """Whether the record holds one."""
+        return self.response.size_bytes > 0
 
     @property
     def is_stored_bare(self) -> bool:
         """Whether the body is in the file as it is, and the record states no digest that it could miss."""
         if any(self.record.field(f"warc-{name}-digest") for name in ("payload", "block")):
             return False
-        return self.response is None or not (self.response.is_chunked or self.response.codings)
+        return not (self.response.is_chunked or self.response.codings)
 
     def stored(self) -> IO[bytes]:
         """The body as it is in the record, with chunks and content codings."""
-        return self.record.block(self.offset)
+        return self.record.block(self.response.size_bytes)
 
     def open(self) -> IO[bytes]:
         """The body. Raises UnreadableItem: 1010 where it is not what a digest states; as `http_responses` says."""
         if self._mismatch is not None:
             raise UnreadableItem(self._mismatch.code, self._mismatch.reason)
-        stream = http_responses.dechunked(self.stored()) if self._is_chunked else self.stored()
-        return http_responses.decoded(
-            stream, self.response.codings if self.response else (), limit_bytes=self.limit_bytes
-        )
-
-    @property
-    def _is_chunked(self) -> bool:
-        return self.response is not None and self.response.is_chunked
+        stream = http_responses.dechunked(self.stored()) if self.response.is_chunked else self.stored()
+        return http_responses.decoded(stream, self.response.codings, limit_bytes=self.limit_bytes)
 
     @cached_property
     def _mismatch(self) -> Fault | None:
@@ -385,7 +354,7 @@ class Payload:
             return None
         try:
             # Some crawlers hash the body before they chunk it, some after.
-            if self._is_chunked and payload.fits(http_responses.dechunked(self.stored())):
+            if self.response.is_chunked and payload.fits(http_responses.dechunked(self.stored())):
                 return None
         except UnreadableItem:
             pass

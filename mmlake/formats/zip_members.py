@@ -7,11 +7,12 @@ import bz2
 import io
 import lzma
 import zlib
+from functools import partial
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import zip as zip_format
-from mmlake.formats.compression import MAX_WINDOW_BYTES, Damaged, Inflater, Stepwise, Zstd
+from mmlake.formats.compression import MAX_WINDOW_BYTES, Damaged, Inflater, Salvaged, Stepwise, Zstd
 from mmlake.formats.zip import ZipMember
 from mmlake.streams import Seekable, Slice
 
@@ -57,7 +58,7 @@ class _Body(Seekable):
         self._size, self._at, self._crc, self._summed = member.size_bytes, 0, 0, 0
         # whether the packed bytes say where they end; else their end is that of the stream
         self._has_mark = member.method != zip_format.LZMA or bool(member.flags & _MARKED)
-        self._source: Stepwise | Zstd | None = None
+        self._source: Stepwise | Salvaged | None = None
         self._given = 0  # bytes that the source gave
         self._is_checked = False
 
@@ -104,7 +105,7 @@ class _Body(Seekable):
         try:
             data = self._source.read(size)
         except (Damaged, EOFError) as error:
-            if isinstance(error, Damaged) or isinstance(self._source, Zstd):
+            if isinstance(error, Damaged) or isinstance(self._source, Salvaged):
                 raise _damaged(self._given) from error
             data, is_cut = b"", self._has_mark
         self._given += len(data)
@@ -129,12 +130,12 @@ def _damaged(size: int) -> UnreadableItem:
     return UnreadableItem(1003, f"the member's packed bytes are damaged after {size} expanded bytes")
 
 
-def _unpacker(packed: IO[bytes], member: ZipMember) -> Stepwise | Zstd:
+def _unpacker(packed: IO[bytes], member: ZipMember) -> Stepwise | Salvaged:
     if member.method == zip_format.ZSTD:
-        return Zstd(packed)
+        return Salvaged(packed, Zstd)
     if member.method == zip_format.DEFLATED:
-        return Stepwise(packed, Inflater(-zlib.MAX_WBITS))
-    return Stepwise(packed, bz2.BZ2Decompressor() if member.method == zip_format.BZIP2 else _lzma(packed))
+        return Stepwise(packed, partial(Inflater, -zlib.MAX_WBITS))
+    return Stepwise(packed, bz2.BZ2Decompressor if member.method == zip_format.BZIP2 else partial(_lzma, packed))
 
 
 def _lzma(packed: IO[bytes]) -> Any:

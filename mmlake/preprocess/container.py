@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mmlake.decoders import open_media
+from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
@@ -259,6 +259,7 @@ class Decoding:
         self.num_errors = 0
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
+        self._stamps = Stamps(container)
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -292,6 +293,7 @@ class Decoding:
                 self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
                 continue
             for frame in frames:
+                self._stamps.correct(frame)  # type: ignore[arg-type]
                 if packet.stream.index in self._late:
                     if frame.pts is None:  # type: ignore[union-attr]
                         continue
@@ -313,7 +315,7 @@ class FrameClock:
     """Seconds from the container's start of the frames of one stream, taken in order of presentation."""
 
     def __init__(self, container: InputContainer, stream: VideoStream) -> None:
-        self.origin_s = (container.start_time or 0) / 1e6
+        self.origin_s, self.stamps = (container.start_time or 0) / 1e6, Stamps(container)
         # frame distance where the stream gives no time stamps
         self.spacing_s = float(1 / stream.average_rate) if stream.average_rate else 0.04
         self._last_s = 0.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.decoders import open_media, picture_stream
+from mmlake.decoders import Stamps, open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, FrameClock
 
@@ -48,12 +48,12 @@ def _by_packets(container: InputContainer, stream: VideoStream) -> np.ndarray | 
     """The sorted time stamps of the packets that are shown; None where one has none, or two have the same."""
     import av.error
 
-    stamps = []
+    stamps, order = [], Stamps(container)
     try:
         for packet in container.demux(stream):
             if not packet.size or packet.is_discard:  # at the end; cut off by an edit list
                 continue
-            if packet.pts is None:
+            if packet.pts is None or order.is_made_up(packet):
                 return None
             stamps.append(packet.pts)
     except (av.error.FFmpegError, ValueError):

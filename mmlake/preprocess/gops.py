@@ -46,7 +46,7 @@ class GopReader(FilmReader):
         if packet.stream.type != "video" or not packet.size or packet.is_discard:
             return
         self._num_packets += 1
-        if packet.pts is None or packet.time_base is None:
+        if packet.pts is None or packet.time_base is None or self.clock.stamps.is_made_up(packet):
             self._is_timed = False
             return
         time_s = float(packet.pts * packet.time_base) - self.clock.origin_s

@@ -151,12 +151,13 @@ _SUMS = (
 
 
 def still_faults(luma_HW: np.ndarray) -> dict[str, float]:
-    """Fields of the signal of one frame: shares of the picture that are black lines at its sides, and the share, from
-    its bottom up, whose lines repeat the one above, or are what decoders fill with, below a picture that is neither."""
+    """Fields of the signal of one frame: shares of the picture that are black lines at its sides; how much of what lies
+    inside of these is not black; and the share, from its bottom up, whose lines repeat the one above, or are what
+    decoders fill with, below a picture that is neither."""
     out = np.empty(len(INSPECTED))
     kernels().inspect(luma_HW, _BAR_LUMA, _SMEAR_STEP, out)
     found = dict(zip(INSPECTED, out.tolist(), strict=True))
-    bars = {name: found[name] for name in ("bar_top", "bar_bottom", "bar_left", "bar_right")}
+    bars = {name: found[name] for name in ("bar_top", "bar_bottom", "bar_left", "bar_right", "bar_edge")}
     is_smeared = found["across_below"] > _SAME_STRUCTURE * found["across_above"]
     is_filled = abs(found["mean_below"] - _FILL) < _FILL_SPREAD and found["spread_below"] < _FILL_SPREAD
     is_lost = min(found["across_above"], found["down_above"]) >= _STRUCTURE and (is_smeared or is_filled)

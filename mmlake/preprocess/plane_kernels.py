@@ -53,7 +53,7 @@ def kernels() -> Kernels:
     u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
     frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
     ends, shares = i8[:, ::1], f4[:, ::1]
-    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _below, _shrink, _gather, _moved)}
+    inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _edge, _below, _shrink, _gather, _moved)}
     entry = functools.partial(made, numba)
     return Kernels(
         small=entry(
@@ -320,12 +320,13 @@ def _changes(vectors: Any, changes: Any, contrasts: Any) -> None:
 
 
 INSPECTED = ("bar_top", "bar_bottom", "bar_left", "bar_right", "below", "across_above", "down_above", "across_below",
-             "mean_below", "spread_below")  # fmt: skip
+             "mean_below", "spread_below", "bar_edge")  # fmt: skip
 
 
 def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
     """The numbers of INSPECTED, of one luma plane: shares of black lines at its sides; the share, from its bottom up,
-    whose lines repeat the one above; and steps between neighbours, mean and spread of the parts above and below.
+    whose lines repeat the one above; steps between neighbours, mean and spread of the parts above and below; and how
+    much of the second lines inside of the black ones is not black.
 
     bar: brightest level of a black line. smear: step from line to line up to which it repeats the one above.
     """
@@ -343,6 +344,7 @@ def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
                 break
     out[0], out[1], out[2], out[3] = top / height, bottom / height, left / width, right / width
     out[4:] = 0.0
+    out[10] = _edge(luma, bar, top, bottom, left, right)
     lost = height - 1
     while lost > 0:
         steps = np.int32(0)
@@ -353,6 +355,21 @@ def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
         lost -= 1
     if lost and 4 <= lost + 1 <= height - 4:
         _below(luma, lost + 1, out)
+
+
+def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> float:
+    """The share of the cells that lie two lines inside of black ones which is brighter than these."""
+    height, width = luma.shape
+    num, lit = 0, 0
+    if top + bottom + 4 > height or left + right + 4 > width:
+        return 0.0
+    for x in range(left, width - right):
+        num += (top > 0) + (bottom > 0)
+        lit += (top > 0 and luma[top + 1, x] > bar) + (bottom > 0 and luma[height - bottom - 2, x] > bar)
+    for y in range(top, height - bottom):
+        num += (left > 0) + (right > 0)
+        lit += (left > 0 and luma[y, left + 1] > bar) + (right > 0 and luma[y, width - right - 2] > bar)
+    return lit / max(1, num)
 
 
 def _below(luma: Any, begin: Any, out: Any) -> None:

@@ -21,6 +21,7 @@ class TextureKernels(NamedTuple):
 
     scan: Callable[..., None]
     scan_down: Callable[..., None]
+    combs: Callable[..., None]
     steps_at: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
@@ -45,11 +46,10 @@ def texture_kernels() -> TextureKernels:
                 f4[:, ::1],
                 f8[::1],
                 f4[:, ::1],
-                f4[:, ::1],
-                f4[:, ::1],
             ),  # fmt: skip
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
+        combs=entry(none(frozen, i8, i8[::1], i8, f8[::1]), _combs),
         scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
         steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
@@ -66,21 +66,16 @@ def _scan(
     edges: Any,
     down: Any,
     noise: Any,
-    near: Any,
-    far: Any,
 ) -> None:
     """Fill, of bands of 16 lines that begin at `starts`:
 
     levels (B, W): mean of each column. edges (B, W - 1): mean step between neighbouring columns. down (L): mean step to
-    the next line. noise (B, tiles), near and far (bands, tiles): mean of the second difference along a line, of the
-    step to the next line and of that to the one behind it, rounded. columns, shares: of tiles (`plane_kernels.cells`).
+    the next line. noise (B, tiles): mean of the second difference along a line. columns, shares: of tiles
+    (`plane_kernels.cells`).
     """
-    line, sums = np.empty(width, np.int32), np.empty(width, np.int32)
-    second, to_next, to_other = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
+    line, sums, second = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
     for band in range(len(starts)):
         begin = starts[band]
-        to_next[:] = 0
-        to_other[:] = 0
         for half in range(2):
             line[:] = 0
             sums[:] = 0
@@ -97,25 +92,45 @@ def _scan(
                 second[width - 1] += 2 * abs(np.int32(here[width - 2]) - np.int32(here[width - 1]))
                 total = np.int32(0)
                 for x in range(width):
-                    step = abs(np.int32(below[x]) - np.int32(here[x]))
-                    to_next[x] += step
-                    total += step
+                    total += abs(np.int32(below[x]) - np.int32(here[x]))
                 down[16 * band + at - begin] = total / width
-                if at < begin + 15:
-                    behind = luma[at + 2]
-                    for x in range(width):
-                        to_other[x] += abs(np.int32(behind[x]) - np.int32(here[x]))
             row = edges[2 * band + half]
             for x in range(width - 1):
                 row[x] = np.float32(line[x]) * np.float32(0.125)
             for x in range(width):
                 levels[2 * band + half, x] = np.float32(sums[x]) * np.float32(0.125)
             _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
-        _mean_of_tiles(to_next, columns, shares, 16, near[band])
-        _mean_of_tiles(to_other, columns, shares, 15, far[band])
-        for tile in range(near.shape[1]):
-            near[band, tile] = np.rint(near[band, tile])
-            far[band, tile] = np.rint(far[band, tile])
+
+
+def _combs(luma: Any, width: Any, starts: Any, levels: Any, out: Any) -> None:
+    """Set, of bands of 16 lines that begin at `starts`, the shares of pixels that begin five neighbours which go to and
+    fro by so many levels and more, each within half a step of the one but one before it: [down the picture, across].
+    """
+    near_V, near_H = np.zeros((3, width), np.uint8), np.zeros(width, np.uint8)
+    num_down, num_across = 0, 0
+    for band in range(len(starts)):
+        begin = starts[band]
+        for at in range(begin, begin + 14):
+            here, below, behind = luma[at], luma[at + 1], luma[at + 2]
+            row = near_V[(at - begin) % 3]
+            for x in range(width):
+                one, other = np.int32(below[x]) - np.int32(here[x]), np.int32(behind[x]) - np.int32(below[x])
+                least = min(abs(one), abs(other))
+                # one + other is the step from a line to the next of its field, small only where they have two signs
+                row[x] = (least >= levels) & (2 * abs(one + other) <= least)
+            if at >= begin + 2:
+                for x in range(width):
+                    num_down += near_V[0, x] & near_V[1, x] & near_V[2, x]
+            if at < begin + 12:
+                for x in range(width - 2):
+                    one = np.int32(here[x + 1]) - np.int32(here[x])
+                    other = np.int32(here[x + 2]) - np.int32(here[x + 1])
+                    least = min(abs(one), abs(other))
+                    near_H[x] = (least >= levels) & (2 * abs(one + other) <= least)
+                for x in range(width - 4):
+                    num_across += near_H[x] & near_H[x + 1] & near_H[x + 2]
+    out[0] = num_down / (12 * len(starts) * width)
+    out[1] = num_across / (12 * len(starts) * (width - 4))
 
 
 def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:

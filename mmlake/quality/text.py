@@ -19,6 +19,7 @@ from mmlake.quality.rule import Rule, unmeasured
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _TOKEN = re.compile(r"\S+")
 _LETTER = re.compile(r"[^\W\d_]")
+_TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and the head of a table in Markdown
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -92,7 +93,10 @@ def _mean_word_length_chars(text: str) -> float | None:
 
 
 def _word_with_letter_fraction(text: str) -> float | None:
+    """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown."""
     tokens = _TOKEN.findall(text)
+    if "|" in text:
+        tokens = [token for token in tokens if not _TABLE_LINE.fullmatch(token)]
     return sum(_LETTER.search(token) is not None for token in tokens) / len(tokens) if tokens else None
 
 
@@ -198,7 +202,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="2",
+        revision="3",
     ),
 )
 _DOCUMENT = ("document",)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
-from mmlake.quality.image import blur, luma
+from mmlake.quality.image import focus_blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.mismatch import MISMATCH_RULES
 from mmlake.quality.mos import MOS_MEASUREMENT
@@ -35,13 +35,9 @@ _BLACK_LUMA, _BLACK_STD = 20.0, 10.0
 # 3 (docs/quality.md)
 _STILL_CHANGE = 1.0
 _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
-_MIN_CONTRAST = 14.0  # grey levels, of a part of a picture that is measured by itself
 # Cells along the longer side, and grey levels of what is finer than they are: below that there is fog, clouds or a
 # wall, and nothing to be in focus. Drawn fog has 1.3 and less, whatever was out of focus 2.1 and more
 _CELLS, _LEAST_DETAIL = 24, 1.7
-# The steepest step in a thousand over the contrast, and its levels. Out of focus by one percent of the width leaves .9
-# and 18 at most, whatever is filmed; what stands sharp before a soft ground has 1.2 and 46 and more
-_STEEP, _STEEP_LEVELS = 1.0, 25.0
 _PARTS = 4  # of each side, the sharpest of which is measured where there are steep steps
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
@@ -100,17 +96,8 @@ def _blur(planes: list[np.ndarray]) -> float | None:
 
 
 def _blur_of(plane_HW: np.ndarray) -> float | None:
-    """The blur of a keyframe, none where there is nothing to be in focus. Steep steps say that the camera was in focus:
-    what stands before a soft ground is filmed so on purpose, and its sharpest part counts."""
-    if _detail(plane_HW) < _LEAST_DETAIL or (whole := blur(plane_HW)) is None:
-        return None
-    if _steepest(plane_HW) < max(_STEEP_LEVELS, _STEEP * float(plane_HW.std())):
-        return whole
-    height, width = plane_HW.shape[0] // _PARTS, plane_HW.shape[1] // _PARTS
-    places = [(y * height, x * width) for y in range(_PARTS) for x in range(_PARTS)]
-    parts = (plane_HW[y : y + height, x : x + width] for y, x in places)
-    sharp = (value for part in parts if part.std() >= _MIN_CONTRAST and (value := blur(part)) is not None)
-    return min([whole, *sharp])
+    """The blur of a keyframe, none where there is nothing to be in focus."""
+    return focus_blur(plane_HW, parts=_PARTS) if _detail(plane_HW) >= _LEAST_DETAIL else None
 
 
 def _detail(plane_HW: np.ndarray) -> float:
@@ -122,12 +109,6 @@ def _detail(plane_HW: np.ndarray) -> float:
     size = (max(1, round(width * share)), max(1, round(height * share)))
     cells = cv2.resize(plane_HW, size, interpolation=cv2.INTER_AREA)
     return float((plane_HW - cv2.resize(cells, (width, height), interpolation=cv2.INTER_LINEAR)).std())
-
-
-def _steepest(plane_HW: np.ndarray) -> float:
-    """The larger of the steps across and down that a thousandth of the pixels exceed, in grey levels."""
-    steps = (np.abs(np.diff(plane_HW, axis=axis)) for axis in (0, 1))
-    return max(float(np.percentile(found, 99.9)) if found.size else 0.0 for found in steps)
 
 
 def _displacement(planes: list[np.ndarray]) -> float:

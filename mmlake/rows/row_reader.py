@@ -27,7 +27,7 @@ from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.records.per_row_lists import as_list
+from mmlake.sources.records.interleaved import as_list
 from mmlake.sources.shard import Defaults, defaults_of
 
 # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,

@@ -11,9 +11,8 @@ from mmlake.download.downloads import JournalledDownloads
 from mmlake.download.settings import WebSettings
 from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector, Connectors
 from mmlake.sources.fetcher import fetch, fetch_many
-from mmlake.sources.ingestion import ingest, read
+from mmlake.sources.ingestion import ingest, read, reingest
 from mmlake.sources.raw_items import Content, RawItem
-from mmlake.sources.reingestion import reingest
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key

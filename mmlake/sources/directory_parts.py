@@ -1,5 +1,5 @@
-"""How a directory of very many loose files becomes several shards, so that a run that stops loses one part and not the
-directory.
+"""Which files and samples one shard has: a directory of very many loose files becomes several shards, so that a run
+that stops loses one part and not the directory, and under a limit only the beginning is read.
 
 A file belongs to the part that its name hashes to. Parts are named by the first hexadecimal digits of that hash; a part
 that has more files than the settings allow is split sixteenfold, and no other part notices. So a new file touches one
@@ -10,9 +10,11 @@ never change.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mmlake.landing import Entry
+from mmlake.sources.companions import transcripts
+from mmlake.sources.raw_items import RawItem
 
 _MAX_DIGITS = 8  # files of one stem always share a part: where they alone are too many, splitting must end
 
@@ -47,3 +49,34 @@ def _split(hashed: list[tuple[str, Entry]], prefix: str, max_files: int) -> dict
     for longer, bucket in buckets.items():
         parts.update(_split(bucket, longer, max_files))
     return parts
+
+
+def first_samples(items: Iterator[RawItem], limit: int | None) -> Iterator[RawItem]:
+    """The items up to where the sample after the first `limit` begins; None takes all. Nothing after that is read."""
+    if limit is None:
+        yield from items
+        return
+    seen: set[str] = set()
+    for item in items:
+        if item.sample_id not in seen:
+            if len(seen) == limit:
+                return
+            seen.add(item.sample_id)
+        yield item
+
+
+def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
+    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay
+    together.
+
+    Tables of transcripts come last: they are no samples, and describe the others wherever those end.
+    """
+    stems: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda one: (transcripts.prefix_of(one.name) is not None, one.path)):
+        stems.setdefault(entry.name.partition(".")[0], []).append(entry)
+    return [entry for stem in list(stems)[:limit] for entry in stems[stem]]
+
+
+def is_named(entry: Entry, endings: tuple[str, ...]) -> bool:
+    """Whether the file's name alone claims one of the container formats with these endings."""
+    return entry.name.lower().endswith(endings)

@@ -15,17 +15,16 @@ from dataclasses import dataclass, replace
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
+from mmlake.sources.companions.siblings import without_bookkeeping
 from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, directory_of
-from mmlake.sources.directory_parts import is_in
-from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
+from mmlake.sources.directory_parts import first_stems, is_in, is_named
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
-from mmlake.sources.scanner import Scan, is_other_format
+from mmlake.sources.scanner import Scan
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
+from mmlake.sources.shard import Shard, default_files, limited, revision_of, shard_key, unlimited
 
 _LOG = logging.getLogger("mmlake.sources")
 
@@ -87,9 +86,6 @@ class _FirstScan:
         self._reader, self._landing, self._known = reader, reader.landing, known
         self._left = limit  # samples that are still wanted
         self._around = Placement(reader.landing, reader.parsed)
-        self._around.is_no_manifest = lambda entry: (
-            (old := known.get(shard_key(entry.path))) is not None and is_other_format(old, entry)
-        )
 
     def shards(self) -> list[Shard]:
         """The shards with the first samples."""

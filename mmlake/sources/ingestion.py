@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +21,11 @@ from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors import inner_tables
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, format_of, is_container
-from mmlake.sources.directory_parts import is_in
-from mmlake.sources.first_samples import first_samples, first_stems, is_named
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
+from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader
@@ -58,7 +57,7 @@ class Reader:
     def format_of(self, entry: Entry, siblings: Siblings | None = None) -> str:
         """The name of the connector that reads the file. siblings: those of its directory, where they are at hand."""
         siblings = siblings or self.siblings(entry.path.rpartition("/")[0] or ".")
-        return format_of(self.landing.part_of(entry.path), entry, siblings, self.connectors)
+        return self.connectors.format_of(self.landing.part_of(entry.path), entry, siblings)
 
     def reading(
         self,
@@ -109,7 +108,7 @@ class Reader:
         companions = around.companions_of(shard.path)
         return replace(
             reader.reading(shard.path, entries=entries, part=shard.part, siblings=siblings, around=companions),
-            is_container=lambda head, name, opener: is_container(head, name, opener, names, self.connectors),
+            is_container=partial(self.connectors.is_container, siblings=names),
         )
 
     def items(self, shard: Shard, reading: Reading) -> Iterator[RawItem]:
@@ -200,6 +199,46 @@ def ingest(
     if num_repeated and wanted is None:
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
     return items
+
+
+def reingest(
+    shard: Shard,
+    modality: str,
+    items: pa.Table,
+    *,
+    wanted: Collection[str],
+    landing: Landing | str | os.PathLike[str],
+    store: Blobs,
+    settings: SourceSettings,
+    advance: Advance = silent,
+    downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
+) -> pa.Table:
+    """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
+    revision that the table was made from.
+
+    wanted: may name rows of other modalities, whose text belongs to a medium here. Where the shard now has other
+    rows, since what failed was the reading of the shard itself, all of them are read.
+    """
+    landing, parsed = as_landing(landing), parsed or ParsedFiles()
+    found = [
+        (item_id_of(shard.key, item), item.sample_id, item.modality)
+        for item in read(
+            shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed, connectors=connectors
+        )
+    ]
+    ingest_again = partial(
+        ingest, shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads,
+        parsed=parsed, connectors=connectors,
+    )  # fmt: skip
+    if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
+        return ingest_again()
+    samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
+    chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
+    again = ingest_again(wanted=chosen)
+    is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
+    return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))
 
 
 def item_id_of(key: str, item: RawItem) -> str:

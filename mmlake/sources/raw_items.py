@@ -329,14 +329,9 @@ def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:
     return (shards.hinted_modality(folder) if folder else None) or hint or common or "text"
 
 
-def text_item(item: RawItem, text: str, role: str, **changes: Any) -> RawItem:
-    """The item as a text row whose bytes are the text's UTF-8; unreadable where the text has none. changes: as for
-    `RawItem.replace`."""
-    return become_text(item.replace(**changes), text, role)
-
-
 def become_text(item: RawItem, text: str, role: str) -> RawItem:
-    """The same item, which nobody else has yet, made a text row as by `text_item`."""
+    """The same item, which nobody else has yet, made a text row whose bytes are the text's UTF-8; unreadable where the
+    text has none."""
     item.modality, item.role = "text", role
     try:
         data = text.encode()
@@ -347,17 +342,6 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
     item.extension = TEXT_EXTENSIONS.get(content_type, "txt")
     item.content, item.size_bytes = _Held(data, text), len(data)
     return item
-
-
-def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:
-    """The item as a media row with these bytes."""
-    return item.replace(
-        modality=kind.modality or item.modality,
-        role="media",
-        content_type=kind.content_type,
-        extension=kind.extension,
-        content=content,
-    )
 
 
 def record_endings(extensions: Iterable[str]) -> tuple[str, ...]:

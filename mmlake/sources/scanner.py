@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.companions import manifest_forms
-from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of, is_still
+from mmlake.sources.companions.siblings import without_bookkeeping
+from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in, parts_of
-from mmlake.sources.first_samples import as_found
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
+from mmlake.sources.shard import Shard, as_found, default_files, revision_of, shard_key
 
 
 def scan(
@@ -47,13 +46,6 @@ def scan(
                 found += one.shards()
                 left = one.left
     return sorted(found, key=lambda shard: shard.key)
-
-
-def is_other_format(old: Shard, entry: Entry) -> bool:
-    """Whether the file was a shard of another format than a manifest, and its size and time are what they were: then
-    it need not be opened to know that it is none."""
-    is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
-    return is_same and old.format != MANIFEST
 
 
 class Scan:
@@ -118,7 +110,7 @@ class Scan:
                 old is not None
                 and old.format != LOOSE
                 and old.revision == revision_of([entry, *defaults, *self._around.dependencies(entry)])
-                and is_still(old.format, entry, siblings, self._reader.connectors)
+                and self._reader.connectors.is_still(old.format, entry, siblings)
             ):
                 found.append(old)
             else:
@@ -175,7 +167,8 @@ class Scan:
         if not self._known:
             return False
         if (old := self._known.get(shard_key(entry.path))) is not None:
-            return is_other_format(old, entry)
+            is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
+            return is_same and old.format != MANIFEST
         if directory not in self._still:
             here = self._listed[1] if self._listed[0] == directory else self._landing.files(directory)
             own = [one for one in here if shard_key(one.path) not in self._known]

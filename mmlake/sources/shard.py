@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mmlake import landing as zone
@@ -21,6 +21,7 @@ FILE_NAME = "_source.json"
 DEFAULT_PRIORITY = 100
 _MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
+_MARK = "~"  # between the revision of the files and the number of samples; a digest has none
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # next to letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
@@ -46,6 +47,32 @@ class Shard:
     part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
     limit: int | None = None  # number of samples taken from its start; None: all
     num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
+
+
+def limited(shard: Shard, limit: int) -> Shard:
+    """The shard with only its first samples."""
+    return replace(shard, limit=limit, revision=f"{shard.revision}{_MARK}{limit}")
+
+
+def unlimited(shard: Shard) -> Shard:
+    """The shard as it was before `limited`; how many samples it has is then not known."""
+    return (
+        shard
+        if shard.limit is None
+        else replace(shard, limit=None, num_samples=None, revision=shard.revision.partition(_MARK)[0])
+    )
+
+
+def as_found(shard: Shard | None, limit: int | None) -> Shard | None:
+    """A shard from an earlier scan as it is without a limit, where a scan with this limit would find the same
+    modalities in the same files; else None."""
+    if shard is None:
+        return None
+    is_whole = (
+        shard.limit is None and shard.num_samples is not None and limit is not None and shard.num_samples <= limit
+    )
+    # The revision of loose files is that of the files that were opened.
+    return unlimited(shard) if is_whole or shard.limit == limit or shard.format == LOOSE else None
 
 
 def shard_key(path: str, part: str = "") -> str:

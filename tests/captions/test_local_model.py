@@ -74,6 +74,15 @@ def test_a_model_that_writes_nonsense_costs_a_row(tmp_path) -> None:
     assert found["error"] == "the model did not come to an end within captions.local_tokens"
 
 
+def test_a_model_that_fails_costs_the_row_of_its_clip(folder, tmp_path, monkeypatch) -> None:
+    def _fails(self: LocalModel, parts: object, instructions: str) -> str:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(LocalModel, "ask", _fails)
+    found = _described(folder, tmp_path)
+    assert (found["status"], found["error_code"], found["answers"]) == ("unreadable", 3806, [])
+
+
 def test_other_weights_have_another_revision(folder, tmp_path) -> None:
     other = write_vlm(tmp_path / "tiny-llava")
     of_other = LocalModel(str(other), device="cpu", max_tokens=8).revision

@@ -10,6 +10,7 @@ import av
 import numpy as np
 
 from mmlake.cuts import Span
+from mmlake.decoders import frames, open_media, picture_stream
 
 NUM_BARS = 12
 RATE = 25
@@ -57,9 +58,9 @@ def tone_hz(time_s: float) -> float:
 def numbers(path: Path) -> list[tuple[int, float]]:
     """(number, time in seconds from the container's start) of each frame of a film, as they are shown."""
     found = []
-    with av.open(str(path)) as container:
+    with open_media(path) as container:
         origin_s = (container.start_time or 0) / 1e6
-        for frame in container.decode(container.streams.video[0]):
+        for frame in frames(container, picture_stream(container)):
             grey = frame.to_ndarray(format="gray")
             if frame.rotation % 180:
                 grey = np.rot90(grey, frame.rotation // 90)

@@ -22,6 +22,7 @@ FILMS = {
     "ts": {},
     "mov": {"codec": "mpeg4"},
     "avi": {"codec": "mpeg4"},
+    "out_of_order.avi": {},
     "uneven.mkv": {"times_ms": UNEVEN_MS},
     "uneven.mp4": {"times_ms": UNEVEN_MS},
     "one_keyframe.mp4": {"gop": 1000},

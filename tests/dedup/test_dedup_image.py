@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import DedupSettings, image, image_matcher, joins
+from benchmarks.dedup_edits.image import keepers
+from mmlake.dedup import DedupSettings, image, image_marks, image_matcher, joins
 from mmlake.dedup.joins import hamming_pairs
-from mmlake.dedup.matching import SAME
+from mmlake.dedup.led import Edge
+from mmlake.dedup.matching import NONE, SAME
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.star_edges import Stars
 
 SETTINGS = DedupSettings()
 
@@ -118,6 +121,26 @@ def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
     clear = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
     deep = Image.fromarray((np.arange(1024, dtype=np.uint16) * 60).reshape(32, 32))
     assert all(len(image.fingerprint(coded(one, "PNG"))["luma"]) == 128 for one in (clear, deep))
+
+
+def test_a_picture_in_cielab_has_a_fingerprint():
+    from PIL import Image, ImageCms
+
+    profiles = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    lab = ImageCms.profileToProfile(scene(4), *profiles, outputMode="LAB")
+    assert isinstance(lab, Image.Image)
+    assert set(matched([coded(lab, "TIFF"), coded(scene(4), "PNG"), coded(scene(5), "PNG")])) == {(0, 1)}
+
+
+def test_white_drawings_on_transparent_grounds_are_compared_by_what_they_show():
+    from PIL import Image, ImageDraw
+
+    drawings = [Image.new("RGBA", (96, 96), (255, 255, 255, 0)) for _ in range(3)]
+    ImageDraw.Draw(drawings[0]).ellipse((10, 20, 60, 80), fill="white")
+    for drawing in drawings[1:]:
+        ImageDraw.Draw(drawing).polygon(((40, 5), (90, 90), (70, 90)), fill="white")
+    copy = drawings[2].resize((192, 192))
+    assert set(matched([coded(one, "PNG") for one in (*drawings[:2], copy)])) == {(1, 2)}
 
 
 def test_pictures_without_a_fingerprint_never_pair():
@@ -226,6 +249,60 @@ def test_what_differs_in_one_place_is_another_picture(blobs):
     for one in range(len(blobs)):
         others = np.array([at for at in range(len(blobs)) if at != one])
         assert not matcher.compare(one, others).relation.any()
+
+
+def written_across(one, *, opaque):
+    from PIL import Image, ImageDraw, ImageFont
+
+    layer = Image.new("RGBA", one.size, (0, 0, 0, 0))
+    ink = (255, 255, 255, round(255 * opaque))
+    ImageDraw.Draw(layer).text((40, 150), "SAMPLE", ink, ImageFont.load_default(44))
+    return Image.alpha_composite(one.convert("RGBA"), layer).convert("RGB")
+
+
+def darkened(seed):
+    """A picture on which white letters stand out."""
+    return detailed(seed).point(lambda value: value * 0.6)
+
+
+def is_copy(one, other):
+    return bool(matcher_of([coded(one, quality=92), coded(other, quality=92)]).compare(0, np.array([1])).relation[0])
+
+
+def test_letters_that_let_half_of_the_picture_through_are_a_watermark():
+    assert all(is_copy(darkened(seed), written_across(darkened(seed), opaque=0.43)) for seed in range(4))
+
+
+def test_letters_that_hide_the_picture_are_no_watermark():
+    assert not any(is_copy(darkened(seed), written_across(darkened(seed), opaque=1.0)) for seed in range(4))
+
+
+@pytest.mark.parametrize(
+    "columns, opaque, is_veil",
+    [
+        pytest.param((10, 22, 34), 0.45, True, id="three letters that let half through"),
+        pytest.param((10, 22, 34), 0.55, False, id="three letters that do not"),
+        pytest.param((10,), 0.45, False, id="one thing"),
+        pytest.param((10, 13, 16), 0.45, False, id="three close to each other"),
+        pytest.param((10,), 0.25, True, id="one faint thing"),
+    ],
+)
+def test_a_layer_that_hides_more_must_stand_as_letters_do(columns, opaque, is_veil):
+    below = np.full((64, 64), 80, np.float32)
+    shown, spots = below.copy(), np.zeros((64, 64), np.bool_)
+    for column in columns:
+        spots[30:34, column : column + 2] = True
+    shown[spots] += opaque * (255 - 80)
+    seen = np.ones((64, 64), np.bool_)
+    assert (image_marks.veiled_places(spots, seen, shown, below) is not None) == is_veil
+
+
+def test_the_table_of_edits_counts_no_pair_that_is_not_the_same():
+    """A join lists the closest pairs below its bound too; the table took one for the survivor of a copy."""
+    found = Stars()
+    found.add(0, 1, Edge(SAME, 0.99, 0, None), SAME)
+    found.add(2, 1, Edge(NONE, 0.9, 0, None), NONE)
+    assert keepers(found, np.array([2, 0, 1])) == [2, 1, 2]
 
 
 @settings(max_examples=15, deadline=None)

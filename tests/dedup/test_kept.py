@@ -16,7 +16,7 @@ from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import NONE, SAME, Found, OfItems
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing
-from tests.dedup.test_leaders import Line, Parts
+from tests.dedup.test_leaders import Line, Parts, SharedOut
 from tests.thorough import drawn
 
 CRITERIA = (Criterion(name="quality", column="quality", says="better", tolerance=0.0), CLOSENESS)
@@ -53,7 +53,7 @@ def parts_of(values):
     return Parts([(value, value + 3 + value % 40) for value in values])
 
 
-MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "detailed": Detailed, "parts": parts_of}
+MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "detailed": Detailed, "parts": parts_of, "shared": SharedOut}
 
 
 @dataclasses.dataclass(frozen=True)

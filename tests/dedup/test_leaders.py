@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup.leaders import Walk, stars
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems, nothing
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
 from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, by_digest
@@ -35,6 +35,12 @@ class Line:
         return Found(np.where(score >= BOUND, SAME, NONE).astype(np.int8), score, np.zeros(len(others), np.int8))
 
 
+class SharedOut(Line):
+    """The same, of which members go for the survivor that most are the same as."""
+
+    shares_out = True
+
+
 def standing(num, *, priority=None, quality=None):
     criterion = Criterion(name="quality", column="quality", says="better", tolerance=0.0)
     return Standing(
@@ -54,13 +60,14 @@ def joined(matcher, who, equal=None):
     return [(left, right) for left, right, relation in rows if relation != NONE], found
 
 
+@pytest.mark.parametrize("kind", [Line, SharedOut])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_nobody_goes_for_a_unit_that_is_further_than_the_bound_and_any_order_gives_the_same(data):
+def test_nobody_goes_for_a_unit_that_is_further_than_the_bound_and_any_order_gives_the_same(kind, data):
     values = data.draw(st.lists(st.integers(0, 300), min_size=1, max_size=40))
     priority = [data.draw(st.integers(0, 1)) for _ in values]
     quality = [data.draw(st.sampled_from([None, 1.0, 2.0])) for _ in values]
-    pairs, _ = joined(Line(values), standing(len(values), priority=priority, quality=quality))
+    pairs, _ = joined(kind(values), standing(len(values), priority=priority, quality=quality))
     gone = [right for _, right in pairs]
     assert len(gone) == len(set(gone))
     for left, right in pairs:
@@ -69,8 +76,35 @@ def test_nobody_goes_for_a_unit_that_is_further_than_the_bound_and_any_order_giv
         assert priority[left] <= priority[right]
     order = data.draw(st.permutations(range(len(values))))
     who = standing(len(values), priority=priority, quality=quality).take(np.array(order))
-    again, _ = joined(Line([values[at] for at in order]), who)
+    again, _ = joined(kind([values[at] for at in order]), who)
     assert sorted((order[left], order[right]) for left, right in again) == sorted(pairs)
+
+
+FAMILY = [31, 20, *range(22, 30), 16, 17, 18]  # a marked copy that ranks first, the original, copies of both, of one
+
+
+def test_a_family_with_a_copy_that_is_none_of_the_original_is_no_two_stars():
+    quality = [2.0, 1.5] + [1.0] * (len(FAMILY) - 2)
+    apart, _ = joined(Line(FAMILY), standing(len(FAMILY), quality=quality))
+    assert {left for left, _ in apart} == {0, 1}
+    pairs, _ = joined(SharedOut(FAMILY), standing(len(FAMILY), quality=quality))
+    assert sorted(pairs) == [(1, at) for at in range(2, len(FAMILY))]
+
+
+def test_no_member_is_shared_out_to_a_source_that_comes_after_its_own():
+    quality = [2.0, 1.5] + [1.0] * (len(FAMILY) - 2)
+    priority = [0, 1] + [0] * 8 + [1] * 3
+    pairs, _ = joined(SharedOut(FAMILY), standing(len(FAMILY), quality=quality, priority=priority))
+    assert {right for left, right in pairs if left == 0} == set(range(2, 10))
+
+
+def test_who_has_equal_prints_is_shared_out_together():
+    values = [*FAMILY, 25, 25, 25]
+    quality = [2.0, 1.5] + [1.0] * (len(values) - 2)
+    equal = digests_of({"value": Ragged.of([np.array([value], np.uint64) for value in values])})
+    matcher = SharedOut(values)
+    pairs, _ = joined(matcher, standing(len(values), quality=quality), equal)
+    assert sorted(pairs) == [(1, at) for at in range(2, len(values))]
 
 
 def test_two_that_stay_are_not_the_same():
@@ -155,8 +189,8 @@ def test_an_excerpt_goes_for_what_holds_it_in_whatever_order_they_stand(order):
     stretches = [(0, 100), (20, 30)]
     pairs, found = joined(Parts([stretches[at] for at in order]), standing(2))
     assert pairs == [(order.index(0), order.index(1))]
-    assert found.relation == [INSIDE]
-    assert found.spans_s == [(20.0, 30.0, 0.0, 10.0)]
+    assert list(found.relation) == [INSIDE]
+    assert list(found.spans_s) == [(20.0, 30.0, 0.0, 10.0)]
 
 
 def test_an_excerpt_of_a_source_that_comes_first_stays_and_so_does_the_whole():
@@ -172,8 +206,21 @@ def test_a_copy_of_an_excerpt_goes_for_what_holds_it_too():
 def test_what_shares_a_part_is_reported_and_stays():
     pairs, found = joined(Parts([(0, 50), (40, 90)]), standing(2))
     assert pairs == [(0, 1)]
-    assert found.relation == [OVERLAPS]
-    assert found.spans_s == [(40.0, 50.0, 0.0, 10.0)]
+    assert list(found.relation) == [OVERLAPS]
+    assert list(found.spans_s) == [(40.0, 50.0, 0.0, 10.0)]
+
+
+def test_a_part_that_all_share_is_reported_by_four_rows_a_unit_at_most():
+    pairs, found = joined(Parts([(100 * at, 100 * at + 150) for at in range(3)]), standing(3))
+    assert pairs == [(0, 1), (1, 2)]
+    crowd = Parts([(0, 101 + at) for at in range(40)])
+    crowd.compare = lambda one, others: nothing(len(others))._replace(
+        relation=np.full(len(others), OVERLAPS, np.int8), score=1 / (1 + np.abs(others - one))
+    )
+    pairs, _ = joined(crowd, standing(40))
+    rows = {right: sorted(left for left, other in pairs if other == right) for right in range(1, 40)}
+    assert rows[20] == [12, 13, 14, 15], "the most alike of its sixteen leaders"
+    assert max(map(len, rows.values())) == 4
 
 
 def test_the_closest_of_what_is_not_the_same_are_kept_for_people():

@@ -107,6 +107,15 @@ def test_bars_are_shares_of_the_picture() -> None:
     found = traces([barred])
     assert (found["bar_top"], found["bar_bottom"]) == (pytest.approx(0.125, abs=0.02), pytest.approx(0.125, abs=0.02))
     assert (found["bar_left"], found["bar_right"]) == (0, 0)
+    assert found["bar_edge"] > 0.9
+
+
+def test_a_thing_before_black_has_no_bars_that_end_in_a_line() -> None:
+    y, x = np.indices((360, 640))
+    planet = np.where((y - 180) ** 2 + (x - 320) ** 2 < 130**2, scene(), 0).astype(np.uint8)
+    found = traces([planet])
+    assert found["bar_top"] > 0.1
+    assert found["bar_edge"] < 0.4
 
 
 @pytest.mark.parametrize("fill", [lambda line: line, lambda line: np.full_like(line, 130)])
@@ -184,6 +193,29 @@ def test_fields_of_two_moments_are_combed() -> None:
     woven[1::2] = np.roll(woven, 12, axis=1)[1::2]
     assert texture_of(woven)["combing"] > 0.1
     assert texture_of(scene())["combing"] == 0
+
+
+def test_small_things_that_fall_are_combed() -> None:
+    still, woven = np.full((2, 360, 640), 90, np.uint8)
+    for x, y in np.random.default_rng(3).integers(0, (634, 348), (250, 2)):
+        still[y : y + 5, x : x + 5] = 240
+        woven[y + y % 2 : y + 5 : 2, x : x + 5] = 240  # lines of one field, and of the other four lines lower
+        woven[y + 5 - y % 2 : y + 9 : 2, x : x + 5] = 240
+    assert texture_of(woven)["combing"] > 0.002
+    assert texture_of(still)["combing"] < 0.0005
+
+
+def test_glints_and_noise_are_no_combs_since_they_go_to_and_fro_across_as_well() -> None:
+    rng = np.random.default_rng(4)
+    glints = np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8)
+    assert texture_of(glints)["combing"] == 0
+    assert texture_of(rng.integers(0, 256, (360, 640), dtype=np.uint8))["combing"] == 0
+
+
+def test_thin_lines_of_a_table_are_no_combs() -> None:
+    page = np.full((360, 640), 240, np.uint8)
+    page[::6] = page[1::18] = 60
+    assert texture_of(page)["combing"] == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (47, 640), (64, 20)])

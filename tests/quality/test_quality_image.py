@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms, ImageDraw, ImageFilter
 from quality_media import image_track, measures_of, picture, rules_broken
 
 from mmlake.quality.image import blur
@@ -33,11 +33,15 @@ def test_a_picture_of_one_brightness_is_blank(store, step, is_broken):
     assert ("blank" in rules_broken(image_track(store, Image.fromarray(pixels)), store)) == is_broken
 
 
-@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1", "LA", "I;16", "YCbCr", "F"])
+@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1", "LA", "I;16", "YCbCr", "F", "LAB"])
 def test_every_pixel_mode_is_measured(store, mode):
-    source = (
-        Image.fromarray(np.asarray(picture()).astype(np.uint16) * 200) if mode == "I;16" else picture().convert(mode)
-    )
+    source = picture().convert("RGB" if mode in ("I;16", "LAB") else mode)
+    if mode == "I;16":
+        source = Image.fromarray(np.asarray(picture()).astype(np.uint16) * 200)
+    elif mode == "LAB":
+        source = ImageCms.profileToProfile(
+            source, ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), outputMode="LAB"
+        )
     row = image_track(store, source, "TIFF")
     assert measures_of(row, store)["luma_std"] > 10
 
@@ -52,6 +56,14 @@ def test_a_drawing_on_a_transparent_ground_is_not_blank(store):
 def test_defocus_of_four_pixels_in_five_hundred_is_blurred_at_any_resolution(store, size):
     row = image_track(store, picture(1, size=size, blur_px=4 * max(size) / 500), "JPEG")
     assert rules_broken(row, store) == ["blurred"]
+
+
+@pytest.mark.parametrize("is_in_focus", [True, False])
+def test_what_stands_sharp_before_a_soft_ground_is_in_focus(store, is_in_focus):
+    shown = picture(3, size=(600, 450), blur_px=8)
+    ImageDraw.Draw(shown).regular_polygon((250, 200, 40), 7, fill=0, outline=255, width=8)  # a beetle on a leaf
+    shown = shown if is_in_focus else shown.filter(ImageFilter.GaussianBlur(6))
+    assert ("blurred" in rules_broken(image_track(store, shown, "JPEG"), store)) != is_in_focus
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.3, 0.1])

@@ -57,6 +57,20 @@ def test_a_p1_finding_quarantines():
     )
 
 
+@pytest.mark.parametrize("modality", RULES)
+def test_each_rule_gives_its_code_at_its_bound_and_none_within(modality):
+    """The range is half open: the lower bound holds, the upper one is broken."""
+    for rule in RULES[modality]:
+        at = {"columns": {"role": rule.roles[0]}}
+        broken = [bound for bound in (rule.high, None if rule.low is None else rule.low - 1e-6) if bound is not None]
+        held = [bound for bound in (rule.low, None if rule.high is None else rule.high - 1e-6) if bound is not None]
+        for bounds, expected in ((broken, {rule.error_code}), (held, set())):
+            for value in bounds:
+                findings = verdict(modality, **at, **{rule.measure: value})["findings"]
+                found = {one["error_code"] for one in findings if one["rule"] == rule.name}
+                assert found == expected, f"{rule.name} at {value}"
+
+
 def test_the_reason_holds_measure_value_unit_and_range():
     assert verdict(min_side_px=2)["reason"] == "min_side_px=2 px not in [32, inf)"
 

@@ -13,8 +13,8 @@ from mmlake.store import BlobStore
 SOUND = {
     "num_frames": 3.0, "num_black": 0.0, "num_repeated": 0.0, "num_missing": 0.0, "num_swings": 0.0, "flicker": 0.3,
     "luma_low": 119.0, "luma_high": 121.0, "shift_x": 0.01, "shift_y": 0.0, "path": 0.01, "motion": 6.0,
-    "spoiled": 0.0, "bar_top": 0.0, "bar_bottom": 0.0, "bar_left": 0.0, "bar_right": 0.0, "lost_rows": 0.0,
-    "blockiness": 0.0, "pixelation": 0.0, "noise": 1.0, "combing": 0.0,
+    "spoiled": 0.0, "bar_top": 0.0, "bar_bottom": 0.0, "bar_left": 0.0, "bar_right": 0.0, "bar_edge": 0.0,
+    "lost_rows": 0.0, "blockiness": 0.0, "pixelation": 0.0, "noise": 1.0, "combing": 0.0,
 }  # fmt: skip
 STILL = {"motion": 0.0, "num_repeated": 3.0, "path": 0.0, "shift_x": 0.0}
 
@@ -72,9 +72,10 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"path": 0.2, "shift_x": 0.2}, None),  # a pan
         ({"motion": 70.0}, None),
         ({"motion": 75.0}, "motion_overload"),
-        ({"bar_top": 0.04, "bar_bottom": 0.05}, None),
-        ({"bar_top": 0.05, "bar_bottom": 0.06}, "black_bars"),
-        ({"bar_left": 0.06, "bar_right": 0.06}, "black_bars"),
+        ({"bar_top": 0.04, "bar_bottom": 0.05, "bar_edge": 0.9}, None),
+        ({"bar_top": 0.05, "bar_bottom": 0.06, "bar_edge": 0.51}, "black_bars"),
+        ({"bar_top": 0.05, "bar_bottom": 0.06, "bar_edge": 0.49}, None),  # a thing before black
+        ({"bar_left": 0.06, "bar_right": 0.06, "bar_edge": 0.9}, "black_bars"),
         ({"pixelation": 0.39}, None),
         ({"pixelation": 0.41}, "mosaic"),
         ({"blockiness": 0.06}, None),
@@ -85,8 +86,8 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"spoiled": 0.04}, "spoiled_colour"),
         ({"lost_rows": 0.11}, None),
         ({"lost_rows": 0.13}, "half_frame"),
-        ({"combing": 0.014}, None),
-        ({"combing": 0.016}, "combed"),
+        ({"combing": 0.0024}, None),
+        ({"combing": 0.0026}, "combed"),
     ],
 )
 def test_a_bound_has_two_sides(store, fields, rule):
@@ -114,7 +115,9 @@ def test_bars_in_some_pictures_alone_are_none(store):
     assert broken(store, (20, {"bar_top": 0.2, "bar_bottom": 0.2}), (1, {})) == []
 
 
-@pytest.mark.parametrize(("fields", "status"), [({"pixelation": 0.9}, "quarantined"), ({"bar_top": 0.3}, "flagged")])
+@pytest.mark.parametrize(
+    ("fields", "status"), [({"pixelation": 0.9}, "quarantined"), ({"bar_top": 0.3, "bar_edge": 1.0}, "flagged")]
+)
 def test_a_mosaic_keeps_a_clip_out_and_bars_do_not(store, fields, status):
     rows = [row | SOUND | fields for row in signals(24)]
     assert verdict_of(video_track(store, [picture(1), picture(2)], signals=rows), store)["status"] == status

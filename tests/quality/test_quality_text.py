@@ -108,6 +108,12 @@ def test_more_than_a_fifth_of_words_without_letters_is_no_prose(numbers, is_brok
     assert ("not_prose" in broken(text)) == is_broken
 
 
+def test_the_lines_of_a_table_are_no_words():
+    rows = "\n".join(f"| {word} | {other} |" for word, other in zip(PROSE.split(), PROSE.split()[1:], strict=False))
+    assert measured("| name | meaning |\n|---|:---:|\n" + rows, "word_with_letter_fraction") == 1
+    assert measured("| 1 | 2 | three | ||| a|b", "word_with_letter_fraction") == 0.5
+
+
 @pytest.mark.parametrize(("damaged", "is_broken"), [(1, False), (2, True)])
 def test_half_a_percent_of_replacement_characters_is_the_bound(damaged, is_broken):
     text = (PROSE[: 399 - damaged] + "\ufffd" * damaged)[-399:]

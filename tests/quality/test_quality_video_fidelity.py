@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmlake.modalities import MODALITIES
 from mmlake.quality.measurement import Subject
+from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT
 from mmlake.quality.video_fidelity import FIDELITY_MEASURES, video_fidelity
 
 
@@ -25,7 +27,9 @@ def frames(num: int = 40, height: int = 180, width: int = 240) -> list[np.ndarra
     return [(ground[:, at : at + width] + grain[at]).clip(0, 255).astype(np.uint8) for at in range(num)]
 
 
-def film(path: Path, pixels: list[np.ndarray], *, codec: str = "libx264", crf: int = 18) -> Path:
+def film(
+    path: Path, pixels: list[np.ndarray], *, codec: str = "libx264", crf: int = 18, aspect: Fraction = Fraction(1)
+) -> Path:
     """The frames as a file, 20 a second."""
     import av
 
@@ -33,6 +37,7 @@ def film(path: Path, pixels: list[np.ndarray], *, codec: str = "libx264", crf: i
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=20, options={"crf": str(crf), "threads": "1", "g": "20"})
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        stream.codec_context.sample_aspect_ratio = aspect
         if codec == "mpeg4":
             stream.bit_rate, stream.gop_size = 100_000, 12
         for at, picture in enumerate(pixels):
@@ -124,3 +129,16 @@ def test_light_contrast_and_colours_are_those_inside_the_bars(original, tmp_path
     faded = measured(film(tmp_path / "faded.mp4", lit))
     assert faded["luma_level"] > original["luma_level"] + 10
     assert faded["contrast_levels"] < 0.7 * original["contrast_levels"]
+
+
+def test_a_film_of_the_coarsest_quantizer_is_beyond_the_bound_of_its_rule(tmp_path) -> None:
+    (rule,) = [one for one in MODALITIES["video"].rules if one.name == "coarse_quantizer"]
+    pixels = frames(8, height=96, width=128)
+    steps = [measured(film(tmp_path / f"{crf}.mp4", pixels, crf=crf))["quantizer_step"] for crf in (30, 51)]
+    assert steps[0] < rule.high <= steps[1]
+
+
+@pytest.mark.parametrize(("aspect", "error"), [(Fraction(1), 0.0), (Fraction(16, 11), 5 / 11)])
+def test_a_film_that_claims_oblong_pixels_at_a_square_size_is_read_from_its_header(tmp_path, aspect, error) -> None:
+    path = film(tmp_path / "film.mkv", frames(2, height=90, width=160), aspect=aspect)
+    assert PIXEL_ASPECT_MEASUREMENT.take(Subject({}, path=path)) == {"pixel_aspect_error": pytest.approx(error)}

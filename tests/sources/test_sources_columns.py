@@ -189,5 +189,5 @@ def test_whatever_the_library_raises_of_a_row_group_is_its_damage(tmp_path, monk
     monkeypatch.setattr(child_parquet.child_source, "limit_memory", lambda size_bytes: None)
     file = child_parquet.ParquetFile(LocalFile(tmp_path / "p.parquet"), limits_of(SourceSettings()))
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", broken)
-    answer = child.answer_of(lambda: file.answer("rows", part=0, offset=0, limit=0, is_careful=False))
+    answer = child.answer_of(lambda: file.rows(part=0, offset=0, limit=0, is_careful=False))
     assert answer.head["fault"][0] == 1001 and not answer.batches

@@ -233,7 +233,18 @@ def test_an_item_that_is_cut_is_as_good_as_its_best_unit(tmp_path) -> None:
     cut = {D: ["1" * 64, "2" * 64]}
     judged = JUDGED | {"1" * 64: "quarantined", "2" * 64: "ok"}
     assert not compared(tmp_path / "whole", judged=JUDGED | {D: "quarantined"}).is_met
-    assert compared(tmp_path / "cut", cut=cut, judged=judged).wrong == []
+    defect = dataclasses.replace(item(3, D), defect="text_too_short")  # somewhere in it, and the rest is fine
+    truth = dataclasses.replace(TRUTH, items=(*TRUTH.items[:3], defect, *TRUTH.items[4:]))
+    assert compared(tmp_path / "cut", cut=cut, judged=judged, truth=truth).wrong == []
+
+
+@pytest.mark.parametrize("status", ["flagged", "quarantined"])
+def test_a_span_that_is_judged_worse_than_its_sound_item_is_wrong(tmp_path, status) -> None:
+    cut = {D: ["1" * 64, "2" * 64]}
+    result = compared(tmp_path, cut=cut, judged=JUDGED | {"1" * 64: "ok", "2" * 64: status})
+    (wrong,) = result.wrong
+    assert (wrong["item"], result.num_spans, result.is_met) == ("s::line:3 from 10.00 to 20.00", 2, False)
+    assert wrong["actual"].split()[0] == status
 
 
 def test_a_copy_of_a_planted_stretch_is_no_false_pair(tmp_path) -> None:

@@ -115,9 +115,8 @@ def _serve(connection: Connection) -> None:
 
     def answer() -> Answer:
         nonlocal source, opened
-        if request["do"] != "open":
-            assert source is not None
-            return source.answer(**request)
+        if (do := request.pop("do")) != "open":
+            return cast(Answer, getattr(source, do)(**request))
         source = None
         if opened is not None:
             os.close(opened)
@@ -169,12 +168,7 @@ class LanceDataset:
         head = {"version": dataset.version, "num_fragments": len(self._fragments)}
         self.opened = Answer({**head, "is_elsewhere": bool(dataset.base_paths())}, (), dataset.schema)
 
-    def answer(self, do: str, **request: Any) -> Answer:
-        """The answer to a request about one fragment."""
-        answers = {"fragment": self._fragment, "count": self._count, "rows": self._rows}
-        return cast(Callable[..., Answer], answers[do])(**request)
-
-    def _fragment(self, at: int) -> Answer:
+    def fragment(self, at: int) -> Answer:
         """The fragment's number and its files, by names that are relative to the dataset."""
         fragment = self._fragments[at]
         paths = [f"data/{file.path}" for file in fragment.data_files()]
@@ -182,12 +176,12 @@ class LanceDataset:
             paths.append(deletions)
         return Answer({"number": fragment.fragment_id, "paths": paths})
 
-    def _count(self, at: int) -> Answer:
+    def count(self, at: int) -> Answer:
         """How many rows the fragment has, and how many it had before some were deleted."""
         fragment = self._fragments[at]
         return Answer({"num_rows": fragment.count_rows(), "physical_rows": fragment.physical_rows})
 
-    def _rows(
+    def rows(
         self, at: int, columns: list[str], offset: int, limit: int, *, buffer_bytes: int, memory_bytes: int
     ) -> Answer:
         """So many rows of the fragment."""
@@ -207,9 +201,7 @@ class LanceDataset:
         return Answer({}, tuple(reader), reader.schema)
 
 
-def _opened(
-    connection: Connection, descriptor: int | None, *, do: str, form: str, limits: list[int], **about: Any
-) -> Source:
+def _opened(connection: Connection, descriptor: int | None, *, form: str, limits: list[int], **about: Any) -> Source:
     """What the request opens: a Lance dataset by its directory, anything else by its file."""
     if form == "lance":
         try:

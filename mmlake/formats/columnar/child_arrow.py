@@ -17,10 +17,11 @@ import pyarrow as pa
 from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.child_source import Answer, Buffer, ColumnarLimits, File, Refused
 
-MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
-_CONTINUES = b"\xff\xff\xff\xff"
+MAGIC, FEATHER_1 = b"ARROW1", b"FEA1"
+CONTINUES = b"\xff\xff\xff\xff"
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # kinds of messages
 _MAX_HEAD_BYTES = 12 << 20  # of a message without its body: a thousand columns are 0.3 MB
+_MAX_LEGACY_SCHEMA_BYTES = 1 << 20  # where a length alone begins the stream, which other bytes may resemble
 _MAX_PADDING_BYTES = 64  # up to where a writer may align the first message
 _MAX_BLOCKS = 1 << 20  # parts of one file
 _BLOCK = struct.Struct("<qiiq")  # place, bytes of the head, padding, bytes of the body
@@ -59,7 +60,7 @@ def _reached(data: bytes, place: int) -> int:
 
 def _parsed(head: bytes, body_at: int) -> _Message:
     """Raises Refused where the message does not parse."""
-    data = head[8 if head.startswith(_CONTINUES) else 4 :]
+    data = head[8 if head.startswith(CONTINUES) else 4 :]
     try:
         table = _number(data, 0, "I")
         places = [_place(data, table, field) for field in (1, 2, 3)]
@@ -79,13 +80,26 @@ def _parsed(head: bytes, body_at: int) -> _Message:
     return _Message(head, body_at, kind, body_bytes, num_rows, is_compressed)
 
 
+def is_schema(head: bytes) -> bool:
+    """Whether the bytes begin with the message of a schema; of a large one, as far as they go."""
+    start = 8 if head.startswith(CONTINUES) else 4
+    size = int.from_bytes(head[start - 4 : start], "little")
+    if not 16 <= size <= (_MAX_HEAD_BYTES if start == 8 else _MAX_LEGACY_SCHEMA_BYTES) or size % 8 not in (0, 4):
+        return False
+    try:
+        found = _parsed(head[: start + size], 0)
+    except Refused:
+        return False
+    return found.kind == _SCHEMA and not found.body_bytes
+
+
 class ArrowFile:
     """The file or stream that is open."""
 
     def __init__(self, file: File, limits: ColumnarLimits) -> None:
-        self._file, self._limits, self._rows = file, limits, child_source.Rows()
+        self._file, self._limits, self._slices = file, limits, child_source.Rows()
         mark = bytes(file.read_at(0, 8))
-        if mark.startswith(_FEATHER_1):
+        if mark.startswith(FEATHER_1):
             reason = "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)"
             raise Refused(1005, reason)
         self._is_file = mark.startswith(MAGIC)
@@ -106,10 +120,6 @@ class ArrowFile:
         self._found = self._in_order(schema.body_at) if blocks is None else self._by_blocks(blocks)
         num_batches = None if blocks is None else sum(kind == _BATCH for kind, _ in blocks)
         self.opened = Answer({"num_batches": num_batches}, (), self._decoder.schema)
-
-    def answer(self, do: str, **request: Any) -> Answer:
-        """What a part is, or some of its rows."""
-        return Answer(self._part(**request)) if do == "part" else self._batch(**request)
 
     def _first(self, mark: bytes) -> int:
         """Where the first message begins, with anything but zero; the last bytes of the mark may be its own."""
@@ -183,7 +193,7 @@ class ArrowFile:
         mark = bytes(self._file.read_at(at, 8))
         if len(mark) < 4:
             raise Refused(1002, f"the file stops at byte {at + len(mark)}, before the mark of its end")
-        tail = bytes(self._file.read_at(at + (8 if mark.startswith(_CONTINUES) else 4), _MAX_HEAD_BYTES))
+        tail = bytes(self._file.read_at(at + (8 if mark.startswith(CONTINUES) else 4), _MAX_HEAD_BYTES))
         if self._is_file and not tail.endswith(MAGIC):
             raise Refused(1002, "the file stops before the end of its footer")
         if not self._is_file and tail:
@@ -192,7 +202,7 @@ class ArrowFile:
     def _head(self, at: int) -> bytes | None:
         """The message there without its body; None at the end. Raises Refused."""
         mark = bytes(self._file.read_at(at, 8))
-        start_bytes = 8 if mark.startswith(_CONTINUES) else 4
+        start_bytes = 8 if mark.startswith(CONTINUES) else 4
         if not mark:
             return None
         if len(mark) < start_bytes:
@@ -212,12 +222,12 @@ class ArrowFile:
             raise Refused(1002, f"the file stops at byte {at + len(found)}, within a message")
         return found
 
-    def _part(self, at: int) -> dict[str, Any]:
+    def part(self, at: int) -> Answer:
         """What is said of the part with this number. Dictionaries are loaded as they are passed."""
         while len(self._parts) <= at:
             kind, found = next(self._found, (0, None))
             if found is None:
-                return {"is_end": True}
+                return Answer({"is_end": True})
             number = self._counts.get(kind, self._counts[_BATCH])
             if kind in self._counts:
                 self._counts[kind] += 1
@@ -229,8 +239,8 @@ class ArrowFile:
         kind, number, found = self._parts[at]
         about = {"is_dictionary": kind == _DICTIONARY, "number": number}
         if isinstance(found, Refused):
-            return {**about, "num_rows": 0, "broken": [found.code, found.reason]}
-        return {**about, "num_rows": found.num_rows}
+            return Answer({**about, "num_rows": 0, "broken": [found.code, found.reason]})
+        return Answer({**about, "num_rows": found.num_rows})
 
     def _added(self, message: _Message) -> _Message | Refused:
         try:
@@ -252,13 +262,13 @@ class ArrowFile:
             raise Refused(1008, reason)
         return limit_bytes
 
-    def _batch(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
+    def rows(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
         """Rows of a record batch from that one on. limit, is_careful: not needed, since it is decoded as a whole."""
-        self._part(part)
+        self.part(part)
         _, _, message = self._parts[part]
         if isinstance(message, Refused):
             raise message
-        answer = self._rows.take(offset, (part,), self._decoded(message), self._limits.batch_bytes)
+        answer = self._slices.take(offset, (part,), self._decoded(message), self._limits.batch_bytes)
         return answer._replace(head={**answer.head, "limit_bytes": self._check(message, 0)})
 
     def _decoded(self, message: _Message) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,6 @@ read, and by the limit of memory in any case: a footer says what it likes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,24 +36,20 @@ class ParquetFile:
         self._native, self._limits, self._size_bytes = file.native, limits, size_bytes
         self._is_local = isinstance(file.native, pa.MemoryMappedFile)
         self._file = pq.ParquetFile(self._native, page_checksum_verification=True)
-        self._rows = child_source.Rows()
+        self._slices = child_source.Rows()
         about: pq.FileMetaData = self._file.metadata
         groups = [max(0, about.row_group(at).num_rows) for at in range(about.num_row_groups)]
         self.opened = Answer({"num_rows": about.num_rows, "groups": groups}, (), self._file.schema_arrow)
 
-    def answer(self, do: str, **request: Any) -> Answer:
-        """Some of the rows of a group, which is all that is asked of it."""
-        return self._slice(**request)
-
-    def _slice(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
+    def rows(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
         """Rows of a group from that one on. limit: of rows that are decoded at a time, 0 for as many as fit.
         is_careful: whether lists of texts stay references into their dictionaries, which one row may repeat without
         end."""
         key = (part, limit, is_careful)
         try:
-            return self._rows.take(offset, key, self._batches(part, limit, is_careful), self._limits.batch_bytes)
+            return self._slices.take(offset, key, self._batches(part, limit, is_careful), self._limits.batch_bytes)
         except MemoryError:
-            self._rows.forget()
+            self._slices.forget()
             pa.default_memory_pool().release_unused()
             raise
 

@@ -50,12 +50,9 @@ class Answer(NamedTuple):
 
 
 class Source(Protocol):
-    """What is open."""
+    """What is open. It has a method for each thing that it is asked for, which gives an `Answer`."""
 
     opened: Answer
-
-    def answer(self, do: str, **request: Any) -> Answer:
-        """The answer to a request."""
 
 
 class LocalFile:

@@ -22,8 +22,7 @@ from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_capti
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
-from mmlake.sources.records.lines import head_reader
-from mmlake.sources.records.rows import text_alone
+from mmlake.sources.records.lines import head_reader, text_alone
 from mmlake.sources.samples.companion import Companion, Description
 
 _NAMED_MISSING = 3  # names of missing files that a reason lists

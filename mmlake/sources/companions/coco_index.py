@@ -4,7 +4,6 @@ is."""
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,10 +19,11 @@ from mmlake.sources.records.scratch import ScratchTables
 
 # captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
 _MAX_PER_IMAGE = 10_000
+# code: that of what no image takes, see `left_over`
 _TABLES = """
-CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, is_first INTEGER);
+CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, code INTEGER);
 CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT,
-    is_first INTEGER);
+    code INTEGER);
 CREATE TABLE licenses (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
 CREATE TABLE categories (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
 CREATE TABLE unread (number INTEGER PRIMARY KEY, reason TEXT);
@@ -35,14 +35,18 @@ CREATE INDEX annotation_ids ON annotations (id);
 CREATE INDEX annotation_images ON annotations (image);
 CREATE INDEX license_ids ON licenses (id);
 CREATE INDEX category_ids ON categories (id);
-UPDATE images SET is_first = NOT EXISTS (
+UPDATE images SET code = 1003 WHERE reason IS NOT NULL OR EXISTS (
     SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
-UPDATE annotations SET is_first = NOT EXISTS (
+UPDATE annotations SET code = 1003 WHERE kind = 'broken' OR EXISTS (
     SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
+UPDATE annotations SET code = 1011 WHERE code IS NULL AND NOT EXISTS (
+    SELECT 1 FROM images WHERE images.id = annotations.image AND images.code IS NULL);
+UPDATE annotations SET code = 1008 WHERE number IN (SELECT number FROM (
+    SELECT number, row_number() OVER (PARTITION BY image, kind ORDER BY number) AS place FROM annotations
+    WHERE code IS NULL AND kind IN ('caption', 'object')
+    AND image IN (SELECT image FROM annotations GROUP BY image HAVING count(*) > {limit})
+) WHERE place > {limit});
 """
-_LISTED = (
-    "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
-)
 
 
 class Element(NamedTuple):
@@ -77,7 +81,7 @@ class CocoIndex:
                 self._tables.add(section, _ROWS[section](number, element))
         except UnreadableItem as error:
             self.fault = Fault.of(error)
-        self._tables.finish(_INDICES)
+        self._tables.finish(_INDICES.format(limit=_MAX_PER_IMAGE))
         if self.fault is not None:
             counts = [self._tables.value(f"SELECT count(*) FROM {section}") for section in SECTIONS[:2]]
             reason = f"{self.fault.reason}; {counts[0]} images and {counts[1]} annotations were read"
@@ -90,49 +94,30 @@ class CocoIndex:
 
     def images_named(self, name: str) -> list[tuple[str, dict[str, Any]]]:
         """(id, fields) of the entries for a file of that name, in the file's order."""
-        sql = "SELECT id, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number"
+        sql = "SELECT id, body FROM images WHERE name = ? AND code IS NULL ORDER BY number"
         return [(identity, json.loads(body)) for identity, body in self._tables.select(sql, name)]
 
     def names(self) -> Iterator[tuple[int, str, str]]:
         """(number, id, file name) of every image that has one, in order."""
-        return self._tables.pages("SELECT number, id, name FROM images WHERE is_first AND reason IS NULL")
+        return self._tables.pages("SELECT number, id, name FROM images WHERE code IS NULL")
 
     def annotations_of(self, image: str, kind: str) -> list[Element]:
         """What is said of the image, in the file's order, as far as one sample may hold it."""
-        sql = f"{_ANNOTATION} image = ? AND kind = ? AND is_first ORDER BY number LIMIT ?"
-        return [Element(*row) for row in self._tables.select(sql, image, kind, _MAX_PER_IMAGE)]
+        sql = f"{_ANNOTATION} image = ? AND kind = ? AND code IS NULL ORDER BY number"
+        return [Element(*row) for row in self._tables.select(sql, image, kind)]
 
     def left_over(self) -> Iterator[tuple[Element, Fault]]:
         """Every element that no image takes, whichever are there: those that say nothing usable or repeat an id,
         annotations of images that the file does not list or lists without a name, and what is beyond a sample."""
-        sql = "SELECT number, id, NULL, 'image', body, reason FROM images WHERE (NOT is_first OR reason IS NOT NULL)"
-        for number, identity, *rest, reason in self._tables.pages(sql):
+        for number, identity, body, reason in self._tables.pages(
+            "SELECT number, id, body, reason FROM images WHERE code IS NOT NULL"
+        ):
             reason = reason or f"images/{number} repeats the id {identity[:60]}"
-            yield Element(number, None, *rest), Fault(1003, reason)
-        for found in self._annotations("(NOT is_first OR kind = 'broken')"):
-            reason = found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
-            yield found, Fault(1003, reason)
-        for found in self._annotations(f"is_first AND kind != 'broken' AND NOT {_LISTED}"):
-            image = str(found.image)[:60]
-            reason = f"annotations/{found.number} is of image {image}, which the file does not list by name"
-            yield found, Fault(1011, reason)
-        yield from self._beyond()
-
-    def _beyond(self) -> Iterator[tuple[Element, Fault]]:
-        """What is said of images of which more is said than one sample may hold."""
-        # Written down first: the pages of a query each make its inner ones anew.
-        sql = "CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image"
-        self._tables.select(f"{sql} HAVING count(*) > ?", _MAX_PER_IMAGE)
-        counts = Counter[tuple[str | None, str]]()
-        crowded = "is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded)"
-        for found in self._annotations(f"{crowded} AND {_LISTED}"):
-            counts[found.image, found.kind] += 1
-            if counts[found.image, found.kind] > _MAX_PER_IMAGE:
-                bound = f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}]"
-                yield found, Fault(1008, f"{bound} of image {str(found.image)[:60]}")
-
-    def _annotations(self, condition: str) -> Iterator[Element]:
-        return (Element(*row) for row in self._tables.pages(f"{_ANNOTATION} {condition}"))
+            yield Element(number, None, None, "image", body), Fault(1003, reason)
+        for code in (1003, 1011, 1008):
+            for row in self._tables.pages(f"{_ANNOTATION} code = ?", code):
+                found = Element(*row)
+                yield found, Fault(code, _why_left(found, code))
 
     def num_other(self) -> int:
         """Annotations that are neither a caption nor a box."""
@@ -162,6 +147,16 @@ class CocoIndex:
         table = "images" if section == "images" else "annotations"
         found: str | None = self._tables.value(f"SELECT body FROM {table} WHERE number = ?", number)
         return found
+
+
+def _why_left(found: Element, code: int) -> str:
+    """Why no image takes the annotation. code: as the index has it."""
+    image = str(found.image)[:60]
+    if code == 1003:
+        return found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
+    if code == 1011:
+        return f"annotations/{found.number} is of image {image}, which the file does not list by name"
+    return f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {image}"
 
 
 # Captions, instances, key points of one split and one more.

@@ -21,18 +21,17 @@ from mmlake.formats import sniff
 from mmlake.formats.json_elements import BOM
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
+from mmlake.sources.companions import places
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, TABLES
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.lines import Line, lines, separated_lines
-from mmlake.sources.records.rows import text_alone
+from mmlake.sources.records.lines import Line, lines, separated_lines, text_alone
 from mmlake.sources.records.separated_values import first_cells
 
 NAME = "file_name"
 _ENDINGS = ("file_name", "file_names")
 _LINE_CHARS = 4096  # of a first line that are read
-_MAX_NAME_CHARS = 200  # of a file that is asked for
 modalities = text_alone
 
 
@@ -81,30 +80,6 @@ def _dialect_of(head: bytes, name: str) -> Dialect | None:
     """The dialect of a table with this name and these first bytes."""
     dialects = _BY_NAME.get(name, ())  # none for nearly every file
     return next((dialect for dialect in dialects if dialect.matches(_first_line(head))), None)
-
-
-def _form_of(landing: Landing, path: str, head: bytes) -> Form:
-    """How the table at the path is read, and where its files lie."""
-    home, _, name = path.rpartition("/")
-    dialect = _dialect_of(head, name)
-    if dialect is None:
-        return Form()
-    given, forms = _first_file(head, dialect), [Form(dialect, directory) for directory in dialect.directories]
-    for form in forms if given else ():
-        if landing.stat(posixpath.normpath(posixpath.join(home, form.file_name(given)))) is not None:
-            return form
-    return forms[0]
-
-
-def _first_file(head: bytes, dialect: Dialect) -> str:
-    """The name in the first record, as far as the bytes go; "" where it is none to ask for."""
-    names, record = list(dialect.names), head
-    if not names:
-        names, record = _cells_of(_first_line(head), dialect.delimiter), head.partition(b"\n")[2]
-    cells = _cells_of(_first_line(record), dialect.delimiter)
-    given = dict(zip(names, cells, strict=False)).get(dialect.file_field, "")
-    is_odd = ".." in given.split("/") or "\0" in given or len(given) >= _MAX_NAME_CHARS
-    return "" if is_odd else given
 
 
 def _first_line(head: bytes) -> str:
@@ -167,7 +142,22 @@ class DescriptionTable(FileTable):
 
     def __init__(self, reading: Reading, path: str) -> None:
         super().__init__(reading, path)
-        self._form = _form_of(reading.landing, path, reading.landing.head(path, sniff.HEAD_BYTES))
+        self._form = self._found_form(reading.landing)
+
+    def _found_form(self, landing: Landing) -> Form:
+        """How the table is read. Its files lie where the first of them does that a record names."""
+        path = self.reading.path
+        dialect = _dialect_of(landing.head(path, sniff.HEAD_BYTES), path.rpartition("/")[2])
+        if dialect is None:
+            return Form()
+        good = (line for line in separated_lines(self.reading, dialect.delimiter, dialect.names) if line.fault is None)
+        given = next((line.fields for line in good), {}).get(dialect.file_field, "")
+        forms = [Form(dialect, directory) for directory in dialect.directories]
+        for form in forms if given else ():
+            place = posixpath.normpath(posixpath.join(self.home, form.file_name(given)))
+            if places.may_exist(place) and landing.stat(place) is not None:
+                return form
+        return forms[0]
 
     def key(self) -> tuple[Hashable, ...]:
         """The file, and where the files that it names lie."""

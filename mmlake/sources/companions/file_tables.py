@@ -22,8 +22,7 @@ from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Member, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField, licence_field
-from mmlake.sources.records.lines import Line
-from mmlake.sources.records.rows import with_bytes
+from mmlake.sources.records.lines import Line, with_bytes
 from mmlake.sources.records.scratch import ScratchTables
 from mmlake.sources.samples.companion import Companion, Description
 

@@ -21,8 +21,7 @@ from mmlake.sources.companions import places
 from mmlake.sources.companions.manifest_forms import COMPANIONS
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.lines import Line, not_utf_8, numbered_lines, too_long
-from mmlake.sources.records.rows import text_alone
+from mmlake.sources.records.lines import Line, not_utf_8, numbered_lines, text_alone, too_long
 from mmlake.sources.records.scratch import ScratchTables
 
 _SAID = (("text", "text"), ("utt2spk", "speaker_id"))  # of an utterance: files, and what their words are called here

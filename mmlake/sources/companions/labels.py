@@ -184,9 +184,8 @@ def _voc_of(data: bytes) -> Labels | None:
         if reader.root != "annotation":
             return None
         return Labels([], fault=Fault(1003, f"the XML breaks at line {parser.CurrentLineNumber}"))
-    fields = reader.found
-    is_annotation = reader.root == "annotation" and isinstance(fields, dict)
-    if not is_annotation or not fields.keys() & {"object", "size", "filename"}:
+    fields = reader.found.get("annotation")
+    if not isinstance(fields, dict) or not fields.keys() & {"object", "size", "filename"}:
         return None
     given = fields.pop("object", [])
     every = enumerate(given if isinstance(given, list) else [given])
@@ -214,8 +213,8 @@ class _Elements:
 
     def __init__(self) -> None:
         self.root: str | None = None
-        self.found: Any = None
-        self._open: list[tuple[str, dict[str, Any], list[str]]] = []
+        self.found: dict[str, Any] = {}  # the root by its name
+        self._open: list[tuple[str, dict[str, Any], list[str]]] = [("", self.found, [])]
 
     def refuse(self, *doctype: object) -> None:
         """A document type could declare entities; no annotation has one."""
@@ -224,23 +223,18 @@ class _Elements:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         self.root = self.root or name
-        if len(self._open) == _MAX_DEPTH:
+        if len(self._open) > _MAX_DEPTH:
             raise UnreadableItem(1003, f"depth>{_MAX_DEPTH} not in [0, {_MAX_DEPTH}]")
         self._open.append((name, dict(attributes), []))
 
     def words(self, text: str) -> None:
         """Characters of the innermost element."""
-        if self._open:
-            self._open[-1][2].append(text)
+        self._open[-1][2].append(text)
 
     def end(self, name: str) -> None:
         """The innermost element ends."""
-        name, fields, words = self._open.pop()
-        value: Any = fields or "".join(words).strip()
-        if not self._open:
-            self.found = value
-            return
-        into = self._open[-1][1]
+        _, fields, words = self._open.pop()
+        value, into = fields or "".join(words).strip(), self._open[-1][1]
         if isinstance(into.get(name), list):
             into[name].append(value)
         else:

@@ -19,8 +19,7 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.fields import TextField, dialogue_of
-from mmlake.sources.records.lines import Line, json_records, stream_of
-from mmlake.sources.records.rows import rows_of_line, text_alone
+from mmlake.sources.records.lines import Line, json_records, rows_of_line, stream_of, text_alone
 from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -36,6 +36,7 @@ class _Listing:
     num_files: int
     annotations: tuple[File, ...]  # JSON files that may annotate images elsewhere
     transcripts: tuple[Entry, ...]  # tables of transcripts
+    speakers: tuple[Entry, ...]  # the table of speakers of those below
     descriptions: tuple[Entry, ...]  # the tables that describe files here and below
     manifests: tuple[Entry, ...]  # files that may be manifests, and the companions of `wav.scp`
     holds_media: bool
@@ -68,6 +69,7 @@ class _Listing:
             num_files=len(names),
             annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
+            speakers=tuple(entry for entry, name in own if name == transcripts.SPEAKERS),
             descriptions=_describing([entry for entry, name in own if name in places.TABLES]),
             manifests=_may_be_manifests(may_be_manifests),
             holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
@@ -84,7 +86,6 @@ class Placement:
     def __init__(self, landing: Landing, parsed: ParsedFiles) -> None:
         self._landing, self.parsed = landing, parsed
         self._listed: dict[str, _Listing] = {}
-        self._speakers: dict[str, Entry | None] = {}
         # whether a file that may be a manifest is known to be none, so that it is not read
         self.is_no_manifest: Callable[[Entry], bool] = lambda entry: False
         self._above_media: set[str] = set()  # directories in which, or below which, media lie
@@ -93,15 +94,19 @@ class Placement:
     def learn(self, directory: str, entries: Sequence[File]) -> None:
         """Take note of a listing, so that the directory is not listed again."""
         self._listed[directory] = _Listing.of(directory, entries)
-        above: str | None = directory if self._listed[directory].holds_media else None
-        while above is not None and above not in self._above_media:
+        for above in places.upwards(directory) if self._listed[directory].holds_media else ():
+            if above in self._above_media:
+                break
             self._above_media.add(above)
-            above = places.parent(above)
 
     def _list(self, directory: str) -> _Listing:
         if directory not in self._listed:
             self.learn(directory, self.files(directory))
         return self._listed[directory]
+
+    def _upwards(self, directory: str) -> Iterator[_Listing]:
+        """The listings of the directory and of those above it, the nearest first."""
+        return map(self._list, places.upwards(directory))
 
     def files(self, directory: str) -> list[File]:
         """The files in the directory."""
@@ -117,8 +122,8 @@ class Placement:
                 found += [entry for entry in self._list(place).archives if is_annotation_archive(entry.path)]
         if listed.holds_media:
             found += self.manifests_of(directory)
-        if listed.transcripts and (speakers := self._speakers_of(directory)) is not None:
-            found.append(speakers)
+        if listed.transcripts:  # the nearest table of speakers above
+            found += next((above.speakers for above in self._upwards(directory) if above.speakers), ())
         return _sorted(found)
 
     def annotations_of(self, directory: str) -> list[File]:
@@ -141,15 +146,13 @@ class Placement:
 
     def descriptions_of(self, directory: str) -> tuple[Entry, ...]:
         """The nearest tables, here or above, that may describe files of the directory."""
-        here, above = self._list(directory).descriptions, places.parent(directory)
-        return here or (self.descriptions_of(above) if above is not None else ())
+        return next((above.descriptions for above in self._upwards(directory) if above.descriptions), ())
 
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may name files of the directory, and the companions of those of
         Kaldi."""
-        above, may_be = places.parent(directory), self._list(directory).manifests
-        found = [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
-        return [*found, *(self.manifests_of(above) if above is not None else ())]
+        may_be = (one for above in self._upwards(directory) for one in above.manifests)
+        return [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
 
     def _is_manifest(self, entry: Entry) -> bool:
         return not self.is_no_manifest(entry) and manifest_forms.is_manifest(self._landing, entry, self.parsed)
@@ -167,14 +170,6 @@ class Placement:
         found |= {place: self._names_of(place) for place in images}
         homes = [home for place in (images or [directory]) for home in labels.class_directories(place)]
         return [*found.values(), *(entry for home in (homes if found else ()) for entry in self._list(home).classes)]
-
-    def _speakers_of(self, directory: str) -> Entry | None:
-        """The nearest table of speakers above."""
-        if directory not in self._speakers:
-            here = self._landing.stat(places.join(directory, transcripts.SPEAKERS))
-            above = places.parent(directory)
-            self._speakers[directory] = here or (self._speakers_of(above) if above is not None else None)
-        return self._speakers[directory]
 
     def holds_companions(self, directory: str) -> bool:
         """Whether files of the directory may describe files elsewhere."""
@@ -260,8 +255,7 @@ class UnpackedPlacement(Placement):
     def files(self, directory: str) -> list[File]:
         """The files in the directory, and those that zips here and above would put there: images, and annotations."""
         found = super().files(directory)
-        base: str | None = directory
-        while base is not None:
+        for base in places.upwards(directory):
             archives = {entry.path: entry for entry in self._packed.archives(base)}
             if self._own is not None and (self._own.rpartition("/")[0] or ".") == base:
                 own = self._landing.stat(self._own)
@@ -269,7 +263,6 @@ class UnpackedPlacement(Placement):
             for path, archive in archives.items():
                 is_own = path == self._own
                 found += unpacked_files(self._landing, archive, directory, self.parsed, is_own=is_own)
-            base = places.parent(base)
         return found
 
 

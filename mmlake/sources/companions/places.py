@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import native
@@ -101,6 +101,14 @@ def image_places(path: str) -> list[str]:
 def parent(directory: str) -> str | None:
     """The directory above; None above the landing zone."""
     return None if directory == "." else directory.rpartition("/")[0] or "."
+
+
+def upwards(directory: str) -> Iterator[str]:
+    """The directory and those above it, up to the landing zone."""
+    above: str | None = directory
+    while above is not None:
+        yield above
+        above = parent(above)
 
 
 def join(directory: str, name: str) -> str:

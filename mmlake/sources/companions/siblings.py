@@ -1,20 +1,29 @@
-"""What the other files of a directory make of one that may be a list of records: `a.json` next to `a.jpg` annotates
-that image, whatever is in it.
+"""What the other files of a directory make of one: `a.json` next to `a.jpg` annotates that image, whatever is in it;
+what the library `datasets` writes for itself next to its Arrow files is no sample: names, sizes and fingerprints, and
+tables that it computed.
 
-By names alone, so that it changes with the listing and with nothing else.
+By names alone but for a list of splits, so that it changes with the listing.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cached_property
 
+from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.landing import Landing
+from mmlake.landing import Entry, Landing
 from mmlake.sources.companions import manifest_forms, places
 from mmlake.sources.names import file_stem_of
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
 
+_INFO, _STATE, _SPLITS = "dataset_info.json", "state.json", "dataset_dict.json"  # of the library `datasets`
+_ARROW = ".arrow"
+# results of `map`, `filter` and `shuffle`: the same samples once more
+_COMPUTED = re.compile(r"cache-[0-9a-f]{8,}(?:_\d+_of_\d+)?\.arrow")
+_MAX_BYTES = 1 << 16  # of the list of splits
 # files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake
 # of shards
 _MAX_JSON = 256
@@ -28,20 +37,11 @@ class Siblings:
         self._landing, self._directory, self._parsed = landing, directory, parsed
 
     @cached_property
-    def _names(self) -> tuple[frozenset[str], int]:
+    def names(self) -> tuple[frozenset[str], int]:
         """(stems of files that are media by their names, or have no extension; number of JSON files)."""
         names = [entry.name for entry in self._landing.files(self._directory)]
         num_json = sum(sniff.extension_of(name) == "json" for name in names)
         return frozenset(file_stem_of(name) for name in names if _may_be_medium(name)), num_json
-
-    def have_no_medium_of(self, name: str) -> bool:
-        """Whether no medium is called like the file, nor are there so many like it that each is of one medium
-        elsewhere."""
-        stems, num_json = self._names
-        stem = file_stem_of(name)
-        if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"
-            return False
-        return num_json <= _MAX_JSON or sniff.extension_of(name) != "json"
 
     def have_scp(self) -> bool:
         """Whether a `wav.scp` of Kaldi is among them, whose companions other files may be."""
@@ -52,3 +52,39 @@ class Siblings:
 def _may_be_medium(name: str) -> bool:
     kind = sniff.kind_of(b"", name)
     return kind.modality != "text" if kind is not None else not sniff.extension_of(name)
+
+
+def has_no_medium(name: str, siblings: Siblings) -> bool:
+    """Whether no medium is called like the file, nor are there so many like it that each is of one medium elsewhere."""
+    stems, num_json = siblings.names
+    stem = file_stem_of(name)
+    if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"
+        return False
+    return num_json <= _MAX_JSON or sniff.extension_of(name) != "json"
+
+
+def without_bookkeeping(directory: str, entries: list[Entry], landing: Landing) -> list[Entry]:
+    """The files of a directory that are not about others: all of them, but where Arrow files lie next to their
+    description."""
+    names = {entry.name for entry in entries}
+    if _SPLITS in names:
+        entries = [entry for entry in entries if entry.name != _SPLITS or not _lists_splits(directory, entry, landing)]
+    if _INFO not in names or not any(name.endswith(_ARROW) and not _COMPUTED.fullmatch(name) for name in names):
+        return entries
+    return [entry for entry in entries if entry.name not in (_INFO, _STATE) and not _COMPUTED.fullmatch(entry.name)]
+
+
+def _lists_splits(directory: str, entry: Entry, landing: Landing) -> bool:
+    """Whether the file names directories next to it that hold Arrow files with their description."""
+    try:
+        listed = json.loads(landing.head(entry.path, _MAX_BYTES))["splits"]
+    except (UnreadableItem, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    return isinstance(listed, list) and bool(listed) and all(_is_split(directory, one, landing) for one in listed[:100])
+
+
+def _is_split(directory: str, name: object, landing: Landing) -> bool:
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    names = {entry.name for entry in landing.files(places.join(directory, name))}
+    return _INFO in names and any(one.endswith(_ARROW) for one in names)

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
@@ -131,15 +131,14 @@ class Transcripts(Companion):
         *,
         stems: frozenset[str],
         speakers: Opener | None,
-        borrowed: Sequence[Member] = (),
+        borrowed: Sequence[Member],
     ) -> None:
         """stems: of all samples, folders included. borrowed: tables of another part of the directory, whose own
         lines that part has."""
-        self._reading, self._stems, self._owned = reading, stems, list(tables)
+        self._reading, self._stems, self._owned, self._open_speakers = reading, stems, tables, speakers
         self._by_folder: dict[str, list[Member]] = {}
         for table in (*tables, *borrowed):
             self._by_folder.setdefault(_folder(table.name), []).append(table)
-        self._open_speakers = speakers
         self._lines = lru_cache(maxsize=_TABLES_KEPT)(self._read)
 
     @cached_property
@@ -157,13 +156,13 @@ class Transcripts(Companion):
         """The words of a recording, with its reader, chapter and number."""
         folder, _, name = stem.rpartition("/")
         texts, metadata = list[RawItem](), dict[str, Any]()
-        for at, table in enumerate(self._by_folder.get(folder, ())):
+        for table in self._by_folder.get(folder, ()):
             prefix = prefix_of(table.name) or ""
             if not _is_of(name, prefix):
                 continue
             metadata |= _about(name, prefix)
             metadata |= self._speakers.get(metadata.get("speaker_id", -1), {})
-            if (line := self._lines(folder, at).get(name)) is not None:
+            if (line := self._lines(table).get(name)) is not None:
                 texts.append(become_text(self._item(table, line, ""), line.data.decode(), "transcript"))
         return Description(texts=tuple(texts), metadata=metadata)
 
@@ -190,10 +189,10 @@ class Transcripts(Companion):
                     become_text(item, line.data.decode(), "transcript")
                     yield item.replace(fault=Fault(1011, f"{reason} {prefix_of(table.name)}.trans.txt"))
 
-    def _read(self, folder: str, at: int) -> dict[str, Line]:
+    def _read(self, table: Member) -> dict[str, Line]:
         """The good lines of a table by stem; none where it cannot be read, of which `rest` has a row."""
         try:
-            return {line.name: line for line in self._parsed(self._by_folder[folder][at]) if line.fault is None}
+            return {line.name: line for line in self._parsed(table) if line.fault is None}
         except UnreadableItem:
             return {}
 
@@ -229,7 +228,6 @@ def with_transcripts(
     members: Sequence[Member],
     reading: Reading,
     *,
-    speakers: Opener | None,
     borrowed: Sequence[Member] = (),
     siblings: Iterable[str] = (),
 ) -> tuple[list[list[Member]], list[Companion]]:
@@ -247,7 +245,7 @@ def with_transcripts(
     if not tables and not borrowed:
         return list(groups.values()), []
     others = [member for member in members if id(member) not in given] if borrowed else []
-    stems = frozenset([*groups, *siblings])
+    stems, speakers = frozenset([*groups, *siblings]), _speakers_table(members, reading)
     lent = _tables_among([*borrowed, *others])
     return list(groups.values()), [Transcripts(tables, reading, stems=stems, speakers=speakers, borrowed=lent)]
 
@@ -277,8 +275,11 @@ def _is_of_many(member: Member, prefix: str) -> bool:
     return bool(lines) and lines[0].fault is None
 
 
-def speakers_among(members: Sequence[Member]) -> Opener | None:
-    """A way to the table of speakers, where one is among the members of an archive."""
+def _speakers_table(members: Sequence[Member], reading: Reading) -> Opener | None:
+    """A way to the table of speakers: the one that belongs to the directory, or one among the members of an archive."""
+    for entry in reading.around:
+        if entry.name == SPEAKERS and entry.refused is None:
+            return partial(reading.landing.open, entry.path)
     for member in members:
         is_named = member.name.rpartition("/")[2] == SPEAKERS and member.modality == "text"
         if is_named and member.content is not None and member.fault is None:

@@ -18,7 +18,6 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
-from mmlake.sources.companions.transcripts import speakers_among, with_transcripts
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
@@ -122,7 +121,7 @@ class Archive:
         else:
             kept = [at for at in range(len(self._stems)) if at not in left_out] if left_out else None
             members = list(self.members(kept, is_listed=True))
-            found, spoken = with_transcripts(members, self.reading, speakers=speakers_among(members))
+            found, spoken = transcripts.with_transcripts(members, self.reading)
             companions = [*spoken, *companions]
 
             def groups() -> Iterator[list[Member]]:

@@ -9,10 +9,10 @@ decode are not noticed, except inside compressed buffers.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Collection, Iterator
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.columnar.child_arrow import CONTINUES, FEATHER_1, MAGIC, is_schema
 from mmlake.formats.columnar.readers import ArrowReader, Part
 from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
@@ -23,9 +23,6 @@ from mmlake.sources.records.columns import Columns, columns_of, modalities_of, s
 from mmlake.sources.records.lines import stream_of
 
 NAMES = (".arrow", ".feather", ".arrows", ".ipc")  # endings of files
-_MAGIC, _FEATHER_1, _CONTINUES = b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"
-# a stream from before Arrow 0.15 begins with a length alone, which other bytes may resemble
-_MAX_SCHEMA_BYTES, _MAX_LEGACY_SCHEMA_BYTES = 12 << 20, 1 << 20
 _ROW = re.compile(r"row:(\d+)(?:/.*)?", re.DOTALL)
 
 
@@ -33,32 +30,7 @@ def claims(head: bytes, name: str) -> bool:
     """Whether a file with these first bytes is an Arrow IPC file or stream. The oldest streams need a name that says
     so."""
     is_named = f".{extension_of(name)}" in NAMES
-    return head.startswith((_MAGIC, _FEATHER_1)) or (
-        (is_named or head.startswith(_CONTINUES)) and _is_schema_message(head)
-    )
-
-
-def _is_schema_message(head: bytes) -> bool:
-    """Whether the bytes begin with the message of a schema (format/Message.fbs); of a large one, as far as they go."""
-    start = 8 if head.startswith(_CONTINUES) else 4
-    size = int.from_bytes(head[start - 4 : start], "little")
-    if not 16 <= size <= (_MAX_SCHEMA_BYTES if start == 8 else _MAX_LEGACY_SCHEMA_BYTES) or size % 8 not in (0, 4):
-        return False
-    data = head[start : start + size]
-    try:
-        (table,) = struct.unpack_from("<I", data)
-        fields = table - struct.unpack_from("<i", data, table)[0]
-        count = max(0, struct.unpack_from("<H", data, fields)[0] - 4) // 2 if fields >= 0 else 0
-        # where in the table they stand, 0 for nowhere: version, kind of the header, the header, bytes of the body
-        version, kind, header, body = (*struct.unpack_from(f"<{min(4, count)}H", data, fields + 4), 0, 0, 0, 0)[:4]
-        return (
-            min(kind, header) > 0
-            and struct.unpack_from("<h", data, table + version)[0] in (2, 3, 4)
-            and data[table + kind] == 1
-            and (not body or struct.unpack_from("<q", data, table + body)[0] == 0)
-        )
-    except (struct.error, IndexError):
-        return False
+    return head.startswith((MAGIC, FEATHER_1)) or ((is_named or head.startswith(CONTINUES)) and is_schema(head))
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:

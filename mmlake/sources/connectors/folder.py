@@ -7,7 +7,7 @@ Samples follow from the names alone, so that a file is opened when its sample's 
 from __future__ import annotations
 
 import io
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import IO
@@ -18,7 +18,7 @@ from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
 from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
-from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading, record_endings
+from mmlake.sources.raw_items import ARCHIVES, Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
 
@@ -53,18 +53,11 @@ def _samples(reading: Reading) -> Samples:
     borrowed = [
         entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None
     ]
-    given: Sequence[Companion | None] = (
-        (
-            coco.annotations_of(reading),
-            descriptions.descriptions_of(reading),
-            manifests.manifests_of(reading),
-            labels.labels_of(reading),
-            labelling,
-        )
-        if reading.around
-        else ()
-    )
-    companions: list[Companion] = [companion for companion in given if companion is not None]
+    given: Sequence[Companion | None] = ()
+    if reading.around:
+        others = (coco.annotations_of, descriptions.descriptions_of, manifests.manifests_of, labels.labels_of)
+        given = (*(companions_of(reading) for companions_of in others), labelling)
+    companions = [companion for companion in given if companion is not None]
     if not has_tables and not borrowed:
         return Samples(
             lambda: _groups(entries, stems, reading, is_listed=is_mixed),
@@ -72,15 +65,10 @@ def _samples(reading: Reading) -> Samples:
             companions=companions,
             is_mixed=is_mixed,
         )
-    members = sorted(
-        (member for group in _groups(entries, stems, reading, is_listed=True) for member in group),
-        key=lambda member: member.name,
-    )
     groups, spoken = transcripts.with_transcripts(
-        members,
+        sorted(_listed(entries, stems, reading), key=attrgetter("name")),
         reading,
-        speakers=_speakers(reading),
-        borrowed=list(_loose(borrowed, reading, is_listed=True)),
+        borrowed=_listed(borrowed, [file_stem_of(entry.name) for entry in borrowed], reading),
         siblings=(file_stem_of(entry.name) for entry in reading.siblings),
     )
     return Samples(lambda: iter(groups), reading, companions=[*spoken, *companions], is_mixed=is_mixed)
@@ -88,28 +76,24 @@ def _samples(reading: Reading) -> Samples:
 
 def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
     """What the sample of each file is called. joined: the names in lower case."""
-    stems = (
-        [file_stem_of(name) for name in names]
-        if any(suffix in joined for suffix in SUFFIXES)
-        else [uncompressed_stem_of(name) for name in names]
-    )
-    by_stem: dict[str, list[Entry]] | None = None
-    for at, name in enumerate(names) if "." in "\0".join(stems) else ():
-        # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
-        if "." not in stems[at] or sniff.extension_of(name) not in _SIDECARS:
-            continue
-        shorter = stems[at].rpartition(".")[0]
-        if by_stem is None:
-            by_stem = {}
-            for stem, one in zip(stems, entries, strict=True):
-                by_stem.setdefault(stem, []).append(one)
-        if (
-            shorter in by_stem
-            and _holds_media(by_stem[shorter], reading)
-            and not _holds_media(by_stem[file_stem_of(name)], reading)
-        ):
-            stems[at] = shorter
+    is_compressed = any(suffix in joined for suffix in SUFFIXES)
+    stems = list(map(file_stem_of if is_compressed else uncompressed_stem_of, names))
+    # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
+    longer = [at for at, stem in enumerate(stems) if "." in stem and sniff.extension_of(names[at]) in _SIDECARS]
+    groups = _by_stem(entries, stems) if longer else {}
+    for at in longer:
+        shorter = groups.get(stems[at].rpartition(".")[0], [])
+        if _holds_media(shorter, reading) and not _holds_media(groups[stems[at]], reading):
+            stems[at] = stems[at].rpartition(".")[0]
     return stems
+
+
+def _by_stem(entries: Sequence[Entry], stems: Sequence[str]) -> dict[str, list[Entry]]:
+    """The files of each sample."""
+    groups = defaultdict[str, list[Entry]](list)
+    for entry, stem in zip(entries, stems, strict=True):
+        groups[stem].append(entry)
+    return groups
 
 
 def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
@@ -120,40 +104,24 @@ def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) 
 
 
 def _holds_media(entries: Iterable[Entry], reading: Reading) -> bool:
-    return any(member.is_media for member in _loose(entries, reading, is_listed=False))
+    members = (_member(entry, "", reading, is_listed=False) for entry in entries)
+    return any(member.is_media for member in members if member is not None)
+
+
+def _listed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> list[Member]:
+    """All of the files, which hold none of their bytes."""
+    return [member for group in _groups(entries, stems, reading, is_listed=True) for member in group]
 
 
 def _groups(
     entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *, is_listed: bool
 ) -> Iterator[list[Member]]:
-    groups: dict[str, list[Entry]] = {}
-    for entry, stem in zip(entries, stems, strict=True):
-        if stem in groups:
-            groups[stem].append(entry)
-        else:
-            groups[stem] = [entry]
-    for stem, group in groups.items():
-        if len(group) == 1:
-            if (member := _member(group[0], stem, reading, is_listed=is_listed)) is not None:
-                yield [member]
-        elif members := list(_loose(group, reading, stem=stem, is_listed=is_listed)):
-            yield members
-
-
-def _loose(entries: Iterable[Entry], reading: Reading, *, stem: str | None = None, is_listed: bool) -> Iterator[Member]:
-    """The files that are loose indeed; containers are shards of their own. is_listed: whether all are kept, so that
-    none may hold its bytes."""
-    for entry in entries:
-        member = _member(entry, file_stem_of(entry.name) if stem is None else stem, reading, is_listed=is_listed)
-        if member is not None:
-            yield member
-
-
-def _speakers(reading: Reading) -> Opener | None:
-    for entry in reading.around:
-        if entry.name == transcripts.SPEAKERS and entry.refused is None:
-            return lambda: reading.landing.open(entry.path)
-    return None
+    """The files of each sample that are loose indeed; containers are shards of their own. is_listed: whether all are
+    kept, so that none may hold its bytes."""
+    for stem, group in _by_stem(entries, stems).items():
+        members = [_member(entry, stem, reading, is_listed=is_listed) for entry in group]
+        if loose := [member for member in members if member is not None]:
+            yield loose
 
 
 class _File(Member):

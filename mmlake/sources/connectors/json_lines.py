@@ -16,8 +16,7 @@ from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.lines import fault_of_end, json_record, numbered_lines, stream_of
-from mmlake.sources.records.rows import rows_of_line
+from mmlake.sources.records.lines import fault_of_end, json_record, numbered_lines, rows_of_line, stream_of
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
 _HEAD_BYTES = 1 << 20  # of the first record, which says whether there are images among the texts

@@ -14,28 +14,22 @@ from collections.abc import Callable, Iterator
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.json_elements import BOM, CutElement
-from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.companions.siblings import has_no_medium
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import fault_of_end, json_elements
-from mmlake.sources.records.rows import rows_of_line, text_alone, with_bytes
+from mmlake.sources.records.lines import fault_of_end, json_elements, rows_of_line, text_alone, with_bytes
 from mmlake.sources.settings import SourceSettings
 
 _START = re.compile(rb"\s*\[\s*\{")
 _HEAD_BYTES = 1 << 20  # of the first element, whose names say whether there are texts: a prompt may be a whole book
 _MAX_NAMES = 1000  # of them
-modalities = text_alone
+modalities, is_kept = text_alone, has_no_medium
 
 
 def claims(head: bytes, name: str) -> bool:
     """Whether these are the first bytes of a list of objects."""
     return _START.match(head.removeprefix(BOM)) is not None
-
-
-def is_kept(name: str, siblings: Siblings) -> bool:
-    """Whether no medium has the file's name."""
-    return siblings.have_no_medium_of(name)
 
 
 def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:

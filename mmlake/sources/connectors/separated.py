@@ -13,28 +13,22 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.charsets import UTF_16, decoded_head
-from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.companions.siblings import has_no_medium
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import separated_lines, stream_of
-from mmlake.sources.records.rows import rows_of_line, text_alone
+from mmlake.sources.records.lines import rows_of_line, separated_lines, stream_of, text_alone
 from mmlake.sources.records.separated_values import first_cells
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
 
 _OTHERS = (";", "|")  # what else separates a `.csv`
-modalities = text_alone
+modalities, is_kept = text_alone, has_no_medium
 
 
 def claims(head: bytes, name: str) -> bool:
     """Whether the first bytes may be a line of names, with more behind it."""
     return b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
-
-
-def is_kept(name: str, siblings: Siblings) -> bool:
-    """Whether no medium has the file's name."""
-    return siblings.have_no_medium_of(name)
 
 
 def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:

@@ -51,8 +51,9 @@ class Connector:
 
     name: str
     names: tuple[str, ...]  # endings of file names that claim the format where the bytes say nothing
-    # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
-    claims: Callable[[bytes, str], bool]
+    # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format; the default: by its
+    # name or as a directory alone
+    claims: Callable[[bytes, str], bool] = lambda head, name: False
     extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
     items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
@@ -92,19 +93,52 @@ class Connectors(dict[str, Connector]):
     def _of(self, extension: str) -> list[Connector]:
         return [row for row in self.values() if row.extensions is None or extension in row.extensions]
 
-    def candidates(self, extension: str) -> list[Connector]:
-        """The connectors that may claim a file with the extension."""
-        return self._by_extension.get(extension, self._of_others)
-
     @cached_property
     def endings(self) -> tuple[str, ...]:
         """The endings of names that claim a container."""
         return tuple(name for row in self.values() for name in row.names)
 
     @cached_property
-    def container_extensions(self) -> frozenset[str]:
-        """The extensions of such names."""
+    def _container_extensions(self) -> frozenset[str]:
         return frozenset(sniff.extension_of(f"x{name}") for name in self.endings)
+
+    def format_of(self, landing: Landing, entry: Entry, siblings: Siblings) -> str:
+        """The name of the connector that reads the file. siblings: what lies in its directory."""
+        if entry.refused is not None:
+            return LOOSE
+        try:
+            head = landing.head(entry.path, sniff.HEAD_BYTES)
+            return self._recognised(head, entry.name, head_reader(head, lambda: landing.open(entry.path)), siblings)
+        except UnreadableItem:
+            return self._recognised(b"", entry.name, lambda size_bytes: b"", siblings)
+
+    def is_container(self, head: bytes, name: str, open_file: Opener, siblings: Siblings) -> bool:
+        """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
+        return self._recognised(head, name, head_reader(head, open_file), siblings) != LOOSE
+
+    def is_still(self, name: str, entry: Entry, siblings: Siblings) -> bool:
+        """Whether an unchanged file of that format is one still, whatever is next to it now; not where no connector
+        reads the format any more."""
+        return name in self and ((is_kept := self[name].is_kept) is None or is_kept(entry.name, siblings))
+
+    def _recognised(self, raw: bytes, name: str, head_of: Callable[[int], bytes], siblings: Siblings) -> str:
+        """The connector of a file with these first bytes. head_of: gives those that it expands to."""
+        extension, head = sniff.extension_of(name), head_of(sniff.HEAD_BYTES)
+        for connector in self._by_extension.get(extension, self._of_others):
+            # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
+            if (
+                connector.claims(raw if connector.name in _UNPACKED else head, name)
+                and (connector.is_kept is None or connector.is_kept(name, siblings))
+                and (connector.holds_records is None or connector.holds_records(head_of, name, siblings.settings))
+            ):
+                return connector.name
+        if (
+            extension in self._container_extensions
+            and name.lower().endswith(self.endings)
+            and sniff.kind_by_magic(head) is None
+        ):
+            return next(connector.name for connector in self.values() if name.lower().endswith(connector.names))
+        return LOOSE
 
 
 # the columns that a module fills in by its functions of these names
@@ -117,11 +151,7 @@ def _row(
     """The connector that a module is: it has `modalities`, `items` and, unless a name or a directory is all there is
     to recognize, `claims`; what else it has of the functions of a row is in the row."""
     found: dict[str, Any] = {column: getattr(module, column) for column in _FUNCTIONS if hasattr(module, column)}
-    return Connector(name=name, names=names, extensions=extensions, **{"claims": _never, **found})
-
-
-def _never(head: bytes, name: str) -> bool:
-    return False
+    return Connector(name=name, names=names, extensions=extensions, **found)
 
 
 SOURCES = Connectors(
@@ -163,53 +193,3 @@ def directory_of(directory: str, landing: Landing) -> str | None:
     shards of their own."""
     root = lance.root_of(directory)
     return root if root is not None and lance.is_dataset(landing, root) else None
-
-
-def format_of(landing: Landing, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> str:
-    """The name of the connector that reads the file. siblings: what lies in its directory."""
-    if entry.refused is not None:
-        return LOOSE
-    try:
-        head = landing.head(entry.path, sniff.HEAD_BYTES)
-        head_of = head_reader(head, lambda: landing.open(entry.path))
-        return _recognised(head, entry.name, head_of, siblings, connectors)
-    except UnreadableItem:
-        return _recognised(b"", entry.name, lambda size_bytes: b"", siblings, connectors)
-
-
-def is_container(
-    head: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors = SOURCES
-) -> bool:
-    """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
-    return _recognised(head, name, head_reader(head, open_file), siblings, connectors) != LOOSE
-
-
-def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> bool:
-    """Whether an unchanged file of that format is one still, whatever is next to it now; not where no connector
-    reads the format any more."""
-    if name not in connectors:
-        return False
-    is_kept = connectors[name].is_kept
-    return is_kept is None or is_kept(entry.name, siblings)
-
-
-def _recognised(
-    raw: bytes, name: str, head_of: Callable[[int], bytes], siblings: Siblings, connectors: Connectors
-) -> str:
-    """The connector of a file with these first bytes. head_of: gives those that it expands to."""
-    extension, head = sniff.extension_of(name), head_of(sniff.HEAD_BYTES)
-    for connector in connectors.candidates(extension):
-        # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
-        if (
-            connector.claims(raw if connector.name in _UNPACKED else head, name)
-            and (connector.is_kept is None or connector.is_kept(name, siblings))
-            and (connector.holds_records is None or connector.holds_records(head_of, name, siblings.settings))
-        ):
-            return connector.name
-    if (
-        extension in connectors.container_extensions
-        and name.lower().endswith(connectors.endings)
-        and sniff.kind_by_magic(head) is None
-    ):
-        return next(connector.name for connector in connectors.values() if name.lower().endswith(connector.names))
-    return LOOSE

@@ -22,7 +22,7 @@ from mmlake.formats.urls import path_of, redacted
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, reader_of, role_of, text_item
+from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, reader_of, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.fields import first_field, licence_field
@@ -68,7 +68,7 @@ class _Record:
             found.append((part.pointer, item.replace(own=dict(part.own))))
         for field in record_fields.text_fields(self.fields, media, settings=reading.settings):
             item = blank.replace(ref=locate(field.pointer[1:]), own=dict(field.own))
-            found.append((field.name, text_item(item, field.text, field.role)))
+            found.append((field.name, become_text(item, field.text, field.role)))
         return found
 
 

@@ -18,7 +18,7 @@ from mmlake.formats.http_responses import kept_headers
 from mmlake.formats.warc import MARK, Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.first_samples import first_samples
+from mmlake.sources.directory_parts import first_samples
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading, role_of
 
@@ -119,7 +119,7 @@ def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
     """The item with its bytes; those of answers that are no content, and of what its publisher withholds, are not
     kept."""
     record, response, limit = payload.record, payload.response, payload.limit_bytes
-    if response is not None:
+    if payload.is_response:
         of_response = {"http_status": response.status, "http_headers": kept_headers(response.headers)}
         item = item.replace(metadata={**item.metadata, **of_response})
         if response.status != 200:
@@ -127,12 +127,13 @@ def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
     if record.size_bytes > limit:
         return item.replace(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
     head, broken = _head(payload)
+    declared = response.header("content-type")
     found = classify(
         head,
-        declared=payload.content_type,
+        declared=declared,
         url=record.field("warc-target-uri") or "",
         agent=reading.settings.agent,
-        headers=response.headers if response else None,
+        headers=response.headers if payload.is_response else None,
         stream=None if broken else payload.open,
     )
     modality = found.modality or item.modality
@@ -146,13 +147,13 @@ def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
         return item.replace(fault=Fault(1108, found.opt_out))
     # what is stored is kept where a body cannot be undone or is not what was hashed
     content, ref = Content(payload.open, None if payload.is_stored_bare else payload.stored), item.ref
-    if payload.is_stored_bare and (extent := record.extent(payload.offset)) is not None:
+    if payload.is_stored_bare and (extent := record.extent(response.size_bytes)) is not None:
         ref = ref._replace(byte_offset=extent[0], byte_size=extent[1])
     item = item.replace(content=content, ref=ref)
     if broken is not None:
         return item.replace(fault=broken)
     if found.modality is None:
-        named = found.content_type or payload.content_type[:80] or "of no declared type"
+        named = found.content_type or declared[:80] or "of no declared type"
         return item.replace(fault=Fault(1005, f"content is {named}, which no modality takes"))
     if not head:
         return item.replace(fault=EMPTY)

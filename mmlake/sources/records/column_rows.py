@@ -11,13 +11,13 @@ from mmlake.formats import sniff, texts, timed_text
 from mmlake.records import SourceRef
 from mmlake.sources import raw_items
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, media_item, role_of, text_item
+from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading, become_text, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
 from mmlake.sources.records.fields import TextField, first_field
-from mmlake.sources.records.rows import with_bytes
+from mmlake.sources.records.lines import with_bytes
 from mmlake.sources.settings import SourceSettings
 
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
@@ -67,7 +67,7 @@ def items_of(
     inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at}
     rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in inside]
     found = [*((one, one.pointer[1:]) for one in own), *((one, f"{columns.record}{one.pointer}") for one in inner)]
-    rows += [text_item(blank.replace(ref=locate(at), own=field.own), field.text, field.role) for field, at in found]
+    rows += [become_text(blank.replace(ref=locate(at), own=field.own), field.text, field.role) for field, at in found]
     for name, fault in unreadable.items():
         content, size_bytes = Content.of_bytes(fields[name]), len(fields[name])
         item = blank.replace(modality="text", role="document", ref=locate(name), fault=fault)
@@ -169,15 +169,14 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
         kind = sniff.kind_by_magic(_head_of(data), stream=content.open)
         if kind is None or not _is_media(kind):
             continue
-        item = media_item(blank.replace(ref=locate(pointer), size_bytes=len(data)), kind, content)
+        item = blank.replace(ref=locate(pointer), size_bytes=len(data), content=content)
+        item.content_type, item.extension = kind.content_type, kind.extension
         if kind.modality in columns.modalities:
-            yield item
+            item.modality = kind.modality
         else:
-            reason = (
-                f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in "
-                f"sources.{kind.modality}_fields"
-            )
-            yield item.replace(modality=blank.modality, role=role_of(blank.modality), fault=Fault(1005, reason))
+            reason = f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in "
+            item.role, item.fault = role_of(item.modality), Fault(1005, f"{reason}sources.{kind.modality}_fields")
+        yield item
 
 
 def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, bytes]]:
@@ -218,7 +217,7 @@ def _record(
             f"num_lines={len(spoken.broken)} of {spoken.num_cues + len(spoken.broken)} in {column} have no usable "
             f"times, not in [0, 0]: {spoken.reason}"
         )
-        lines = text_item(blank, "\n".join(spoken.broken), "transcript")
+        lines = become_text(blank.replace(), "\n".join(spoken.broken), "transcript")
         faults.append((f"{name}/{column}/lines", lines.replace(fault=lines.fault or Fault(1003, reason))))
     return cell, faults
 
@@ -283,11 +282,9 @@ def _media(item: RawItem, medium: _Medium) -> RawItem:
     data, modality, content = medium.data, medium.modality, Content.of_bytes(medium.data)
     item = item.replace(modality=modality, content=content, size_bytes=len(data))
     if not data:
-        return item.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    kind = sniff.kind_by_magic(_head_of(data), sniff.extension_of(medium.path or ""), content.open)
-    if kind is None:
-        return item
-    if kind.modality == modality:
-        return media_item(item, kind, content)
-    fault = Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}")
-    return item.replace(content_type=kind.content_type, extension=kind.extension, fault=fault)
+        item.fault = EMPTY
+    elif (kind := sniff.kind_by_magic(_head_of(data), sniff.extension_of(medium.path or ""), content.open)) is not None:
+        item.content_type, item.extension = kind.content_type, kind.extension
+        if kind.modality != modality:
+            item.fault = Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}")
+    return item

@@ -1,6 +1,8 @@
-"""Records of a list, whatever it is written in: plain lines, JSON lines, a JSON list, separated values, Parquet.
+"""Records of a list, whatever it is written in: plain lines, JSON lines, a JSON list, separated values, Parquet; and
+their rows.
 
-Enters: a shard. Leaves: one `Line` per record, good or bad, in their order; nothing is fetched here.
+Enters: a shard. Leaves: one `Line` per record, good or bad, in their order, and of each the rows: every text of it,
+interleaved images at their places, or one row that says why it has none. Nothing is fetched here.
 """
 
 from __future__ import annotations
@@ -16,8 +18,13 @@ from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, exp
 from mmlake.formats.json_elements import elements_of
 from mmlake.formats.sniff import HEAD_BYTES, extension_of
 from mmlake.formats.texts import lines_of
-from mmlake.sources.raw_items import Opener, Reading
+from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.names import SampleNames
+from mmlake.sources.raw_items import Content, Opener, RawItem, Reading, become_text
+from mmlake.sources.records import fields as record_fields
+from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import group_cells, limits_of, metadata_of
+from mmlake.sources.records.fields import first_field, licence_field
 from mmlake.sources.records.separated_values import cells_by_name
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
@@ -197,3 +204,62 @@ def _parquet(reading: Reading) -> Iterator[Line]:
                 number = first = first + num_rows
     except UnreadableItem as error:
         yield Line("row:1", 1, fault=Fault(error.code, error.reason or "the footer of the Parquet file cannot be read"))
+
+
+def text_alone(reading: Reading) -> tuple[str, ...]:
+    """The modalities of a file of records whose rows are all texts."""
+    return ("text",)
+
+
+def rows_of_line(line: Line, reading: Reading, names: SampleNames, *, image_home: str = "text") -> Iterator[RawItem]:
+    """The rows of one record of a list. image_home: the modality whose table gets the images that a record lists among
+    its texts."""
+    if line.fault is None:  # no generator of its own, which every record would pay
+        return _rows(line, reading, names, image_home)
+    item = _row_of_fault(line.fault, line.name, reading.path, names.of(None, line.number))
+    item.size_bytes = line.size_bytes
+    return iter((item if line.data is None else with_bytes(item, line.data),))
+
+
+def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> Iterator[RawItem]:
+    fields, label, number = line.fields, line.name, line.number
+    settings, path = reading.settings, reading.path
+    found = record_fields.text_fields(fields, (), settings=settings)
+    may_be_listed = not found or interleaved.is_listed(fields, settings=settings)
+    parts = interleaved.parts_of(fields, settings=settings) if may_be_listed else []
+    identity = first_field(fields, settings.id_fields)
+    sample_id = names.of(fields[identity] if identity else None, number)
+    if not found and not parts:
+        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
+        blank = _row_of_fault(fault, label, path, sample_id)
+        yield with_bytes(blank, canonical_json(fields).encode() if line.data is None else line.data)
+        return
+    used, first = record_fields.taken(found), 0
+    if parts:
+        used |= interleaved.used_lists(fields, settings=settings)
+    metadata, licence = record_fields.without(fields, used), licence_field(fields, settings)
+    blank = RawItem("text", SourceRef(path, label), sample_id, metadata=metadata, licence=licence)
+    if parts:
+
+        def locate(pointer: str) -> SourceRef:
+            return SourceRef(path, f"{label}#/{pointer}")
+
+        yield from (item for _, item in interleaved.items_of_parts(parts, blank, locate=locate, image_home=image_home))
+        first = parts[-1].position + 1
+    for position, one in enumerate(found, first):
+        # A text at the beginning is the record's; a locator of another one says where in the record it stands.
+        ref = SourceRef(path, f"{label}#{one.pointer}") if position else blank.ref
+        item = RawItem("text", ref, sample_id, position, metadata=metadata, own=one.own, licence=licence)
+        yield become_text(item, one.text, one.role)
+
+
+def _row_of_fault(fault: Fault, label: str, path: str, sample_id: str) -> RawItem:
+    """The row of a record that says nothing, without bytes."""
+    return RawItem(modality="text", role="document", ref=SourceRef(path, label), sample_id=sample_id, fault=fault)
+
+
+def with_bytes(item: RawItem, data: bytes) -> RawItem:
+    """The row with the bytes of its record."""
+    return item.replace(
+        content=Content.of_bytes(data), content_type="application/json", extension="json", size_bytes=len(data)
+    )

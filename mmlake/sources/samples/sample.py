@@ -19,7 +19,7 @@ from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, record_endings, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField, first_of, spellings
-from mmlake.sources.records.per_row_lists import is_spread, not_lists, spread
+from mmlake.sources.records.interleaved import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion, Description
 from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, Tokens
 from mmlake.sources.samples.pairing import ROLES, pair

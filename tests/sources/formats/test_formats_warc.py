@@ -133,6 +133,8 @@ def test_a_body_is_stored_without_its_codings_and_without_a_range(tmp_path, head
         ("Content-Encoding: squash", PAGE, 1003),
         ("Content-Encoding: gzip,gzip,gzip,gzip,gzip", PAGE, 1003),
         ("Transfer-Encoding: chunked", chunked(PAGE)[:-20], 1002),
+        ("Transfer-Encoding: chunked\r\nContent-Encoding: zstd", chunked(zst(PAGE * 50)[:-12]), 1002),
+        ("Transfer-Encoding: chunked\r\nContent-Encoding: gzip", chunked(gz(PAGE * 50)[:-12]), 1002),
     ],
 )
 def test_a_body_that_cannot_be_undone_is_a_row_with_its_bytes_as_they_are(tmp_path, headers, body, code):

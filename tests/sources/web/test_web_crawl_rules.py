@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import json
+import signal
 import threading
 import time
 import tracemalloc
@@ -22,7 +23,7 @@ from mmlake.download.fetcher import HostLimiter
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks
-from tests.sources.source_builders import png, sha
+from tests.sources.source_builders import SETTINGS, png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
 
 PAGE = b"<html><body>A page about lanterns.</body></html>"
@@ -472,3 +473,16 @@ def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypat
 def test_a_host_of_digits_that_is_no_address_is_refused_before_any_library_reads_it(host):
     with pytest.raises(UnreadableItem, match="1101"):
         url_checks.parse_url(f"http://{host}/")
+
+
+def test_an_interrupt_while_a_host_hangs_ends_the_downloads(tmp_path, site):
+    """Whoever waits for a response is woken; what has come is in the journal, and the lock is free."""
+    leave, asked = threading.Event(), threading.Event()
+    url = site.does("/hangs", lambda visit: (asked.set(), leave.wait()))
+    downloads, main = downloads_at(tmp_path), threading.main_thread().ident
+    threading.Thread(target=lambda: (asked.wait(), signal.pthread_kill(main, signal.SIGINT)), daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(downloads.fetch([url], rules=SETTINGS))
+    leave.set()
+    assert next(downloads.fetch([site.serve("/b.png", png())], rules=SETTINGS)).digest == sha(png())
+    downloads.close()
