@@ -131,7 +131,7 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
                 raise
             continue  # a demuxer that has raised has no more packets
         for frame in decoded:
-            stamps.correct(frame)
+            stamps.correct(frame)  # type: ignore[arg-type]  # a stream of pictures or sound has no subtitles
             yield frame
 
 

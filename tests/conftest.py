@@ -39,6 +39,8 @@ hypothesis.settings.register_profile("explore", deadline=None, database=None, su
 hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
 hypothesis.settings.load_profile("house")
 
+gc.disable()  # until all tests are collected: no garbage lies between thousands of modules and tests
+
 _folders = count()
 MAX_WORKERS = 8
 WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process
@@ -128,6 +130,7 @@ def pytest_collection_finish() -> None:
     """The tests themselves are there to the end: no search for garbage goes through them."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
