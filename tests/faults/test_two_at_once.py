@@ -21,7 +21,7 @@ from tests.faults.conftest import Recorded
 from tests.faults.machine import ROOT, Machine
 
 PATIENCE_S = 300
-BETWEEN_S = 3  # what takes turns with the run is not to take the machine from it
+BETWEEN_S = 1  # what takes turns with the run is not to take the machine from it
 
 pytestmark = pytest.mark.slow
 
