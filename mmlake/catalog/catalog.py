@@ -10,6 +10,7 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,6 @@ from mmlake.catalog.files import TableFiles, is_of_machine
 from mmlake.catalog.hashes import row_hashes
 from mmlake.catalog.indexes import has_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
-from mmlake.catalog.lance_import import lancedb
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.locks import exclusive_lock
@@ -317,7 +317,10 @@ class Catalog:
         return self._open_to_write()
 
     def _connect(self) -> Any:
-        return lancedb().connect(str(self.root))
+        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
+        import lancedb
+
+        return lancedb.connect(str(self.root))
 
 
 def _checked(rows: pa.Table) -> pa.Table:
