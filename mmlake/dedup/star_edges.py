@@ -1,4 +1,4 @@
-"""The edges at which a join ends: stars, and what is kept as evidence beside them."""
+"""The edges at which a join ends: stars, and what is kept as evidence next to them."""
 
 from __future__ import annotations
 
