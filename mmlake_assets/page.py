@@ -155,7 +155,7 @@ def histogram(values: Sequence[float], *, label: str) -> str:
     """A histogram as an SVG image in Markdown, its ends and its tallest bar in numbers, under 700 characters so that
     the UI draws it in place."""
     counts, edges = np.histogram(np.asarray(values, dtype=float), bins=_NUM_BARS)
-    heights = np.ceil(counts * (_BARS_PX / counts.max())).astype(int)
+    heights = np.ceil(counts * (_BARS_PX / max(1, counts.max()))).astype(int)
     bars = "".join(f"V{_BARS_PX - height}H{(at + 1) * _BAR_PX}" for at, height in enumerate(heights))
     width = _NUM_BARS * _BAR_PX
     texts = ((0, "start", f"{edges[0]:.4g}"), (width / 2, "middle", label), (width, "end", f"{edges[-1]:.4g}"))

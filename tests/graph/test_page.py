@@ -41,3 +41,7 @@ def test_the_ui_draws_a_histogram_in_place(label: str) -> None:
 
 def test_a_label_is_no_markup() -> None:
     assert ">a&lt;b&gt;<" in drawn(histogram([1.0], label="a<b>"))
+
+
+def test_a_histogram_of_nothing_has_no_bars() -> None:
+    assert histogram([], label="score").endswith("at most 0 of 0 rows")
