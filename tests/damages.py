@@ -40,7 +40,7 @@ NOT_OURS = ("dagster.yaml", "latest_version_hint", "-wal", "-shm", "-journal")
 # named by the SHA-256 of their values: a bit that no value depends on (of a page's header, say) harms nothing
 BY_VALUE = ("versions/segments/", "versions/packs/")
 GARBAGE = b"nobody names this"  # a blob that `gc` would remove: nobody misses it
-ALONE = ("memory",)  # kinds whose files are copies of each other: both at once is more than one damage
+ALONE = ("memory", "refs")  # kinds whose files stand in for each other: two at once is more than one damage
 
 
 def full(lake: Lake, landing: Path) -> Lake:
@@ -221,7 +221,10 @@ def _try(done: Done, tally: Tally, file: str, what: str) -> None:
 
 def rounds_of(lake: Lake, kind: str, *, count: int, rng: random.Random) -> list[dict[str, str]]:
     """File -> damage, of so many damages in all, a file once in each round."""
-    mine = rng.sample(files := damageable(lake, kind), min(count, len(files)))
+    # a manifest that only a migration could write is noticed and named, and a person copies it back
+    migrated = set(checked_json.loads((lake.versions.root / "migrated.json").read_bytes()).values())
+    files = [file for file in damageable(lake, kind) if Path(file).stem not in migrated]
+    mine = rng.sample(files, min(count, len(files)))
     wanted = (
         [(mine[number % len(mine)], list(DAMAGES)[number % len(DAMAGES)]) for number in range(count)] if mine else []
     )

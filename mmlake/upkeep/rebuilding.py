@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from mmlake import checked_json, publish, versions
 from mmlake.errors import MmlakeError
@@ -90,32 +91,33 @@ def catalog(lake: Lake, units: list[str]) -> Iterator[Repair]:
 def refs(lake: Lake, units: list[str]) -> Iterator[Repair]:
     known, ids = refs_of(lake), version_ids(lake)
     for unit in sorted(units, reverse=True):  # tags, the log of what was made, branches
-        kind, name = unit.split("/", 1)
-        if kind == "logs":
+        if unit.startswith("logs/"):
             known.relog()
             yield Repair(unit, REPAIRED)
-            continue
-        id_ = known.made(kind).get(name) or (ids.get(name) if kind == "tags" else None)
-        moves = known.logged(name) if kind == "branches" else []
-        try:
-            if known.get(kind, name) is not None:
-                known.restart_log(name)
-                yield Repair(unit, REPLACED, "the branch is where it was; its log begins anew")
-                continue
-        except MmlakeError:
-            pass
-        if kind == "branches" and not moves:
-            # where it was made is not where it is
-            id_ = next((ids[one] for one in reversed(version_names(lake, name)) if one in ids), id_)
-        if moves or id_:
-            known.restore(kind, name, moves[0].after if moves else str(id_), move=moves[0].move if moves else 1)
-            if kind == "branches" and not _has_log(known, name):
-                known.restart_log(name)
-                yield Repair(unit, REPLACED, "its log is lost and begins anew; the branch is at its newest version")
-                continue
-            yield Repair(unit, REPAIRED)
         else:
-            yield Repair(unit, LOST, f"no log says which version it named; `mmlake {kind[:-1]}` makes it again")
+            yield _ref_again(lake, known, unit, ids)
+
+
+def _ref_again(lake: Lake, known: Refs, unit: str, ids: dict[str, str]) -> Repair:
+    kind, name = unit.split("/", 1)
+    id_ = known.made(kind).get(name) or (ids.get(name) if kind == "tags" else None)
+    moves = known.logged(name) if kind == "branches" else []
+    with suppress(MmlakeError):
+        if known.get(kind, name) is not None:
+            if kind == "tags" or _has_log(known, name):
+                return Repair(unit, LOST, "the ref is sound; `mmlake fsck --kind versions --repair` for its manifest")
+            known.restart_log(name)
+            return Repair(unit, REPLACED, "the branch is where it was; its log begins anew")
+    if kind == "branches" and not moves:
+        # where it was made is not where it is
+        id_ = next((ids[one] for one in reversed(version_names(lake, name)) if one in ids), id_)
+    if not moves and not id_:
+        return Repair(unit, LOST, f"no log says which version it named; `mmlake {kind[:-1]}` makes it again")
+    known.restore(kind, name, moves[0].after if moves else str(id_), move=moves[0].move if moves else 1)
+    if kind == "branches" and not _has_log(known, name):
+        known.restart_log(name)
+        return Repair(unit, REPLACED, "its log is lost and begins anew; the branch is at its newest version")
+    return Repair(unit, REPAIRED)
 
 
 def _has_log(known: Refs, branch: str) -> bool:

@@ -240,10 +240,12 @@ def test_limits_that_no_run_could_keep_are_refused(wrong):
 
 
 PROGRAM = """
+    import signal
     import sys
     import worker_kernels as kernels
     from mmlake.workers import WorkerPool
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell started in the background
     pool = WorkerPool(workers=2)
     items = ["a", "b"] + ["hang"] * 20
     results = pool.map(kernels.failing, items, code=3001, what="")

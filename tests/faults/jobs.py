@@ -37,6 +37,12 @@ def run(root: str, landing: str) -> None:
     publish_all(root)
 
 
+def run_alone(root: str, landing: str) -> None:
+    """`run` as the command does it, which keeps other writers out."""
+    with opened(root).locked("run"):
+        run(root, landing)
+
+
 def make_tables(root: str, landing: str) -> None:
     """Tables and catalog of the lake, up to date."""
     lake = opened(root, landing)

@@ -14,8 +14,11 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from mmlake.cli.app import app
 from mmlake.errors import LakeLocked
+from mmlake_assets import console
 from tests.faults import jobs, state
 from tests.faults.conftest import Recorded
 from tests.faults.machine import ROOT, Machine
@@ -23,24 +26,23 @@ from tests.faults.machine import ROOT, Machine
 PATIENCE_S = 300
 BETWEEN_S = 1  # what takes turns with the run is not to take the machine from it
 
-pytestmark = pytest.mark.slow
+ALONE = "import sys; from tests.faults import jobs; jobs.run_alone(*sys.argv[1:])"
+COMMAND = (
+    "import sys; from mmlake_assets import console; lake, landing = sys.argv[1:]; sys.argv[1:] = ['run', '--lake', "
+    "lake, '--landing', landing, '--recipe', 'everything', '--json']; console.entry()"
+)
 
 
-def command(*words: object) -> subprocess.Popen[str]:
-    """An `mmlake` that has begun."""
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", "from mmlake_assets.console import entry; entry()", *map(str, words)],
+@contextmanager
+def running(program: str, lake: Path, recorded: Recorded) -> Iterator[subprocess.Popen[str]]:
+    """A whole run that has made its first table. Asserts at the end that it made all."""
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program, str(lake), str(recorded.landing)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-@contextmanager
-def running(lake: Path, recorded: Recorded) -> Iterator[subprocess.Popen[str]]:
-    """A whole `mmlake run` that has made its first table. Asserts at the end that it made all."""
-    run = command("run", "--lake", lake, "--landing", recorded.landing, "--recipe", "everything", "--json")
     try:
         until_s = time.monotonic() + PATIENCE_S
         while not any((lake / "tables").rglob("*.stamp.json")):
@@ -62,21 +64,21 @@ def running(lake: Path, recorded: Recorded) -> Iterator[subprocess.Popen[str]]:
 
 def refused(lake: Path, recorded: Recorded) -> None:
     """What would write the lake is refused at once."""
+    assert console.entry  # the commands that go through Dagster are there
     for words in (("run", "--landing", recorded.landing), ("publish", "--recipe", "everything")):
-        other = command(*words, "--lake", lake)
-        _, said = other.communicate(timeout=PATIENCE_S)
-        assert other.returncode == LakeLocked.exit_code, said
-        assert f"lake {lake} (lock 'run') is being written by another process; wait" in said
-        assert "Traceback" not in said
+        said = CliRunner().invoke(app, [*map(str, words), "--lake", str(lake)])
+        assert isinstance(said.exception, LakeLocked), said.output
+        assert f"lake {lake} (lock 'run') is being written by another process; wait" in str(said.exception)
 
 
+@pytest.mark.parametrize("program", [ALONE, pytest.param(COMMAND, marks=pytest.mark.soak)], ids=["plain", "command"])
 def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair_change_nothing(
-    machine: Machine, recorded: Recorded, tmp_path: Path
+    machine: Machine, recorded: Recorded, tmp_path: Path, program: str
 ) -> None:
     """`collect` has no grace, so that whatever the run has put and not yet named would go. It and `repair` take turns
     until the run has ended, each at least once."""
     lake, done = tmp_path / "lake", []
-    with running(lake, recorded) as run:
+    with running(program, lake, recorded) as run:
         os.kill(run.pid, signal.SIGSTOP)  # in the middle of it, however fast the machine is
         try:
             refused(lake, recorded)

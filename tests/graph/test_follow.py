@@ -100,6 +100,7 @@ def test_nobody_follows_by_default_and_an_unknown_recipe_is_named(own) -> None:
         _tick(own)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.daemon
 def test_a_daemon_takes_a_dropped_shard_to_a_moved_branch_while_garbage_is_collected(own) -> None:

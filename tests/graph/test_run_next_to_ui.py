@@ -34,6 +34,7 @@ def finished(running: Deployment) -> list[dict[str, str]]:
     return runs if all(one["status"] in ("SUCCESS", "FAILURE", "CANCELED") for one in runs) else []
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.daemon
 def test_a_run_next_to_a_ui_ends_at_the_ids_of_an_undisturbed_one_and_so_do_the_sensors(tmp_path: Path) -> None:

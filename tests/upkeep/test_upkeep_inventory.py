@@ -191,6 +191,19 @@ def test_a_damaged_ref_is_an_error_and_no_other_answer(own) -> None:
         own.lake.versions.resolve("curated")
 
 
+def test_a_manifest_that_is_gone_is_selected_again_and_costs_its_refs_nothing(own) -> None:
+    lake = own.lake
+    path = lake.versions.root / "manifests" / f"{lake.versions.resolve('curated')}.json"
+    refs = {one: one.read_bytes() for name in ("refs", "logs") for one in (path.parents[1] / name).rglob("*.json*")}
+    data = path.read_bytes()
+    path.unlink()
+    assert [line.rpartition(": ")[2] for line in repair(own.lake, "refs")] == [
+        "the ref is sound; `mmlake fsck --kind versions --repair` for its manifest"
+    ] * 2
+    assert repair(own.lake) == wrong(own.lake) == []
+    assert {one: one.read_bytes() for one in refs} | {path: path.read_bytes()} == refs | {path: data}
+
+
 def test_a_branch_whose_log_is_lost_too_is_put_back_at_its_newest_version(own) -> None:
     """And not at the one that it was made with, which is all that the log of refs knows."""
     root, newest = own.lake.versions.root, own.lake.versions.resolve("everything")
