@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED = 0
 export HF_HUB_OFFLINE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test ui lint types contracts unit soak chromium docs audit vulnerabilities lock hashed sbom licences clean
+.PHONY: help demo test ui lint types contracts unit chromium docs audit vulnerabilities lock hashed sbom licences clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,10 +50,7 @@ contracts: .venv/installed  ## import-linter, and the code location loads
 # Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
 # worker that crashes ends the run with the name of its test: pytest-xdist 3.8 hands the rest of its file to nobody and waits.
 unit: .venv/installed chromium  ## pytest, on all processors
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -m "not soak"
-
-soak: .venv/installed  ## what takes minutes: commands, servers and sensors on one lake at once
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # The browser tests say so and skip where Chromium cannot be had; as root on Debian it is installed.
 chromium:

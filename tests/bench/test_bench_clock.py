@@ -10,8 +10,10 @@ import pytest
 from mmlake.bench.av import PARTS, measured
 from mmlake.bench.av.clock_films import JUMP, clicks, event_film, event_times
 from mmlake.errors import SettingsError
+from tests.thorough import takes_minutes
 
 
+@takes_minutes
 def test_no_floor_is_missed_on_a_few_films() -> None:
     found = measured([PARTS["clock"]], None, seed=11, limit=2)
     assert found["num_missed"] == 0

@@ -13,11 +13,12 @@ from mmlake.bench.av import PARTS, measured
 from mmlake.bench.av.vad import _counts, _f1
 from mmlake.errors import SettingsError
 from tests.speech.voices_in_rooms import RATE_HZ, spoken
+from tests.thorough import takes_minutes
 
 PART = PARTS["vad"]
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_generated_voices_meet_the_floors() -> None:
     spoken()  # skips where there is no voice with words
     rows = measured([PART], None, seed=5, limit=2)["rows"]

@@ -22,6 +22,7 @@ from mmlake_assets import console
 from tests.faults import jobs, state
 from tests.faults.conftest import Recorded
 from tests.faults.machine import ROOT, Machine
+from tests.thorough import takes_minutes
 
 PATIENCE_S = 300
 BETWEEN_S = 1  # what takes turns with the run is not to take the machine from it
@@ -71,7 +72,7 @@ def refused(lake: Path, recorded: Recorded) -> None:
         assert f"lake {lake} (lock 'run') is being written by another process; wait" in str(said.exception)
 
 
-@pytest.mark.parametrize("program", [ALONE, pytest.param(COMMAND, marks=pytest.mark.soak)], ids=["plain", "command"])
+@pytest.mark.parametrize("program", [ALONE, pytest.param(COMMAND, marks=takes_minutes)], ids=["plain", "command"])
 def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair_change_nothing(
     machine: Machine, recorded: Recorded, tmp_path: Path, program: str
 ) -> None:

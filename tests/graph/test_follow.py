@@ -22,6 +22,7 @@ from mmlake_resources import LakeResource
 from tests import make
 from tests.graph.deployment import Deployment, deployed
 from tests.lakes import Done, copied
+from tests.thorough import takes_minutes
 
 PUBLISHED_S = 600
 GC_EVERY_S = 8
@@ -100,7 +101,7 @@ def test_nobody_follows_by_default_and_an_unknown_recipe_is_named(own) -> None:
         _tick(own)
 
 
-@pytest.mark.soak
+@takes_minutes
 @pytest.mark.slow
 @pytest.mark.daemon
 def test_a_daemon_takes_a_dropped_shard_to_a_moved_branch_while_garbage_is_collected(own) -> None:

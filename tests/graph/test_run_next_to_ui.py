@@ -16,6 +16,7 @@ from mmlake.locks import exclusive_lock
 from mmlake.publish.version_names import slot_of
 from tests.faults import jobs, state
 from tests.graph.deployment import Deployment, deployed
+from tests.thorough import takes_minutes
 
 PATIENCE_S = 900
 QUIET_S = 20  # four rounds of the sensors that ask for nothing
@@ -34,7 +35,7 @@ def finished(running: Deployment) -> list[dict[str, str]]:
     return runs if all(one["status"] in ("SUCCESS", "FAILURE", "CANCELED") for one in runs) else []
 
 
-@pytest.mark.soak
+@takes_minutes
 @pytest.mark.slow
 @pytest.mark.daemon
 def test_a_run_next_to_a_ui_ends_at_the_ids_of_an_undisturbed_one_and_so_do_the_sensors(tmp_path: Path) -> None:

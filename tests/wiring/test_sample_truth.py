@@ -1,4 +1,5 @@
-"""The whole sample corpus through the plain pipeline, held against what was planted in it."""
+"""The whole sample corpus through the plain pipeline, held against what was planted in it, border by border. `make
+demo` holds it against the same truth in the default run; what needs no truth is asked of the small lake of all tests, too."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from mmlake.summary import summarize
 from mmlake.truth import compare_with_truth, pin_sample_probes
 from mmlake.truth_samples import compare_samples
 from mmlake.truth_units import compare_units
+from tests.thorough import takes_minutes
 
 RECIPES = ("everything", "curated")
 
@@ -42,7 +44,7 @@ def column(lake: Lake, table: str, modality: str, name: str = "digest") -> list:
     return lake.tables.concat(table, modality, columns=[name]).column(name).to_pylist()
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_the_sample_corpus_meets_its_truth(whole) -> None:
     lake, truth = whole
     compared = compare_with_truth(lake, truth)
@@ -71,6 +73,7 @@ def per_decoded(lake, modality) -> set[str]:
     return {row["digest"] for row in tracks if row["status"] == "ok"}
 
 
+@takes_minutes
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> None:
     """truth -> items -> blobs -> tracks -> units -> verdicts -> clusters, by the digests that the generator wrote
@@ -114,27 +117,29 @@ def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> Non
         assert set(column(lake, table, modality)) == made, table
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module", params=["small", pytest.param("sample", marks=takes_minutes)])
+def lake(request) -> Lake:
+    """Two lakes that were published under both recipes."""
+    return request.getfixturevalue("done").lake if request.param == "small" else request.getfixturevalue("whole")[0]
+
+
+@takes_minutes
 def test_the_catalog_holds_every_distinct_digest_once(whole) -> None:
     lake, truth = whole
     expected = {unit for item in truth.items if item.digest for unit in units_of(lake, item.modality, item.digest)}
     assert Counter(lake.catalog.read(["digest"]).column("digest").to_pylist()) == Counter(expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_version_holds_or_excludes_every_catalog_row_once(whole, recipe) -> None:
-    lake, _ = whole
+def test_a_version_holds_or_excludes_every_catalog_row_once(lake, recipe) -> None:
     name = publish.needs_version(lake, recipe)[0]
     held, left_out = lake.versions.items(name), lake.versions.excluded(name)
     digests = {*held.column("digest").to_pylist(), *left_out.column("digest").to_pylist()} - {None}
     assert digests == set(lake.catalog.read(["digest"]).column("digest").to_pylist())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_version_holds_or_excludes_every_part_of_every_sample_once(whole, recipe) -> None:
-    lake, _ = whole
+def test_a_version_holds_or_excludes_every_part_of_every_sample_once(lake, recipe) -> None:
     name = publish.needs_version(lake, recipe)[0]
     held = Counter(
         (row["sample"], part["position"], part["digest"])
@@ -150,7 +155,7 @@ def test_a_version_holds_or_excludes_every_part_of_every_sample_once(whole, reci
     assert Counter((sample, digest) for sample, _, digest in held.elements()) + left_out == planted
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_every_planted_sample_reaches_a_batch_whole(whole) -> None:
     lake, truth = whole
     found = compare_samples(lake, truth, publish.needs_version(lake, "curated")[0])
@@ -160,7 +165,7 @@ def test_every_planted_sample_reaches_a_batch_whole(whole) -> None:
     assert [one["lost"].partition(":")[0] for one in lost] == ["the table of samples"]
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_every_second_of_the_planted_films_and_recordings_is_accounted_for(whole) -> None:
     lake, truth = whole
     version = publish.needs_version(lake, "curated")[0]
@@ -170,7 +175,7 @@ def test_every_second_of_the_planted_films_and_recordings_is_accounted_for(whole
     assert sum(one.num_said for one in found.items) > sum(one.num_sentences for one in found.items) / 2
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_planted_things_that_were_never_there_are_missed(whole) -> None:
     """The comparison is no formality: a sentence that nobody says, a rest that is none, a copy of something else."""
     lake, truth = whole
@@ -185,7 +190,7 @@ def test_planted_things_that_were_never_there_are_missed(whole) -> None:
         assert not compare_units(lake, replace(truth, **{name: value}), version).is_met, name
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_no_defect_and_no_duplicate_gets_into_the_curated_version(whole) -> None:
     lake, truth = whole
     held = set(lake.versions.items("curated-v001").column("digest").to_pylist())
@@ -199,7 +204,7 @@ def test_no_defect_and_no_duplicate_gets_into_the_curated_version(whole) -> None
     assert held <= good & {row["digest"] for row in catalog if row["is_survivor"]}
 
 
-@pytest.mark.slow
+@takes_minutes
 def test_the_summary_adds_up_to_the_planted_items(whole) -> None:
     lake, truth = whole
     for one in summarize(lake).modalities:
