@@ -132,9 +132,9 @@ def results(lake: Lake) -> list[str]:
         for step in VERSION_STEPS:
             if lake.tables.has(*_place(slot_of(step, name))):
                 found |= {f"{name}/{step}.json"} | ({f"{name}/{step}.parquet"} if step == "probe_scores" else set())
-        written = result_path(lake, name, "manifest")
-        # earlier releases wrote no requests
-        if written.exists() and checked_json.has_checksum(written.read_bytes()):
+        # earlier releases wrote no requests, and no checksums; any document says which it was, since some may be damaged
+        documents = (lake.root / "results" / name).glob("*.json")
+        if any(checked_json.has_checksum(path.read_bytes()) for path in documents):
             found.add(f"{name}/request.json")
     return sorted(found)
 

@@ -204,6 +204,15 @@ def test_a_manifest_that_is_gone_is_selected_again_and_costs_its_refs_nothing(ow
     assert {one: one.read_bytes() for one in refs} | {path: path.read_bytes()} == refs | {path: data}
 
 
+def test_a_request_that_is_gone_is_missed_while_the_manifest_next_to_it_is_damaged(own) -> None:
+    folder = own.lake.root / "results" / "curated-v001"
+    data = (folder / "request.json").read_bytes()
+    (folder / "request.json").unlink()
+    (folder / "manifest.json").write_bytes(b"")
+    assert repair(own.lake) == wrong(own.lake) == []
+    assert (folder / "request.json").read_bytes() == data
+
+
 def test_a_branch_whose_log_is_lost_too_is_put_back_at_its_newest_version(own) -> None:
     """And not at the one that it was made with, which is all that the log of refs knows."""
     root, newest = own.lake.versions.root, own.lake.versions.resolve("everything")
