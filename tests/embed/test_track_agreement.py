@@ -83,9 +83,11 @@ def test_pictures_and_sounds_are_compared_by_what_both_have_to_do_with(films, tm
     settings = weights(tmp_path, "clip", "clap")
     found = taken(films, settings)
 
+    executor = Executor("cpu")  # it keeps what it loaded
+
     def profile(of: np.ndarray, encoder: str, phrase: str) -> np.ndarray:
         cosines = [
-            of @ encode_text_query(phrase.format(one), encoder=encoder, executor=Executor("cpu"), settings=settings)
+            of @ encode_text_query(phrase.format(one), encoder=encoder, executor=executor, settings=settings)
             for one in THINGS
         ]
         return np.array(cosines) - np.mean(cosines)

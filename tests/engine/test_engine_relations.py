@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from mmlake.engine import Engine, EngineSettings
+from tests.thorough import drawn
 
 KEYS = st.lists(st.lists(st.sampled_from("abcdefgh\u00e9"), max_size=5), min_size=1, max_size=4)
 
@@ -59,7 +60,7 @@ def test_nothing_has_no_keys(tmp_path):
         assert asked.strangers(tables(["a"], "x"), []).to_pylist() == ["a"]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", drawn([2], [1, 2]))
 def test_more_keys_than_memory_are_spilled_and_leave_no_file(tmp_path, threads):
     """64 MiB are the least that the database is given; a million digests with their values are more."""
     names = np.array(

@@ -1,5 +1,7 @@
-"""The whole sample corpus through the plain pipeline, held against what was planted in it, border by border. `make
-demo` holds it against the same truth in the default run; what needs no truth is asked of the small lake of all tests, too."""
+"""The whole sample corpus through the plain pipeline, held against what was planted in it, border by border.
+
+`make demo` holds it against the same truth; what needs no truth is asked of the small lake of all tests as well.
+"""
 
 from __future__ import annotations
 
