@@ -1,4 +1,4 @@
-"""The extensions that files of images, sound and films have, for listings that know names alone."""
+"""The extensions that files of images, sound and films have: for listings that know names alone, and for tars."""
 
 from __future__ import annotations
 
@@ -8,5 +8,28 @@ BY_MODALITY = {
     "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma ac3 eac3",
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
+ENDINGS = {  # content type -> ending of such members in the tars that are written
+    "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif", "image/tiff": "tiff",
+    "image/bmp": "bmp", "image/avif": "avif", "image/heic": "heic", "image/jp2": "jp2", "image/j2c": "j2k",
+    "image/jxl": "jxl", "image/x-portable-pixmap": "ppm", "image/x-portable-graymap": "pgm",
+    "image/x-portable-anymap": "pnm", "image/x-portable-bitmap": "pbm", "image/x-portable-arbitrarymap": "pam",
+    "image/x-portable-floatmap": "pfm", "image/x-tga": "tga", "image/vnd.microsoft.icon": "ico",
+    "image/vnd-ms.dds": "dds", "image/sgi": "sgi", "image/vnd.zbrush.pcx": "pcx", "image/qoi": "qoi",
+    "image/icns": "icns", "image/fits": "fits", "image/vnd.adobe.photoshop": "psd",
+    "video/mp4": "mp4", "video/webm": "webm", "video/x-matroska": "mkv", "video/quicktime": "mov",
+    "video/x-msvideo": "avi", "video/mp2t": "ts", "video/mpeg": "mpg", "video/x-flv": "flv", "video/ogg": "ogv",
+    "video/3gpp": "3gp", "video/x-ms-asf": "asf", "video/x-ms-wmv": "wmv",
+    "audio/flac": "flac", "audio/x-flac": "flac", "audio/mpeg": "mp3", "audio/wav": "wav", "audio/x-wav": "wav",
+    "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au",
+    "audio/x-caf": "caf", "audio/x-nist": "sph", "audio/amr": "amr", "audio/webm": "weba", "audio/x-matroska": "mka",
+    "audio/x-ms-wma": "wma", "audio/ac3": "ac3", "audio/eac3": "eac3",
+}  # fmt: skip
+
+
+def endings_of(family: str) -> list[str]:
+    """The endings of a family of content types ("image", "audio" or "video"), each once."""
+    return list(dict.fromkeys(ending for name, ending in ENDINGS.items() if name.startswith(f"{family}/")))
+
+
 MEDIA_NAMES = frozenset(extension for extensions in BY_MODALITY.values() for extension in extensions.split())
 COMPANION_NAMES = frozenset(["txt", "caption", "transcript", "srt", "vtt"])  # of texts that describe a medium

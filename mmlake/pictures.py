@@ -26,6 +26,19 @@ def picture_formats() -> tuple[str, ...]:
     return tuple(name for name in Image.ID if name not in _PROGRAMS)
 
 
+def shown(picture: Image) -> Image:
+    """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, and 16 bits scaled to 8, which
+    Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may be turned."""
+    import numpy as np
+    from PIL import Image, ImageOps
+
+    ImageOps.exif_transpose(picture, in_place=True)  # copies only what it turns
+    upright = opaque(picture)
+    if upright.mode.startswith("I"):
+        upright = Image.fromarray((np.asarray(upright).astype(np.float64) / 257).clip(0, 255).astype(np.uint8))
+    return upright
+
+
 def opaque(picture: Image) -> Image:
     """The picture as it is (CIELAB as RGB), or, where parts of it are transparent, laid on white as most viewers do; on
     black where nothing of it is seen on white (white drawings, stripes and logos)."""

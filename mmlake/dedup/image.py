@@ -20,7 +20,7 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.picture_pieces import DETAIL_PX, pieces
-from mmlake.pictures import opaque, picture_formats
+from mmlake.pictures import picture_formats, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -79,21 +79,14 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
 
 def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
     """(the first frame in grey, opaque, at least 512 px where it has them; its size in px)."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
-    upright: Image.Image
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         size_px = picture.size
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
-        upright = picture
-        ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
-        upright = opaque(upright)
-        if upright.mode.startswith("I"):  # 16 bit: convert("L") clips instead of scaling
-            values = (np.asarray(upright).astype(np.float64) / 257).clip(0, 255)
-            return Image.fromarray(values.astype(np.uint8)), size_px
-        return upright.convert("L"), size_px
+        return shown(picture).convert("L"), size_px
 
 
 def _resized(plane_HW: NDArray[np.uint8], side: int) -> NDArray[np.float64]:

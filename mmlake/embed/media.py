@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.pictures import opaque, picture_formats
+from mmlake.pictures import picture_formats, shown
 from mmlake.spans import SPAN_COLUMNS, Shared, Sound, span_of
 from mmlake.store import Blobs
 
@@ -138,17 +138,11 @@ def resampled(samples: NDArray[np.float32], from_hz: int, to_hz: int) -> NDArray
 
 
 def upright_rgb(data: bytes, *, draft_px: int) -> Image:
-    """The first frame in RGB as a viewer shows it (`opaque`); a JPEG is decoded no larger than
-    needed for `draft_px`."""
-    from PIL import Image, ImageOps
+    """The first frame in RGB as a viewer shows it; a JPEG is decoded no larger than needed for `draft_px`."""
+    from PIL import Image
 
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         if picture.width * picture.height > 256_000_000:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, 256000000]")
         picture.draft("RGB", (draft_px, draft_px))
-        upright: Image.Image = picture
-        ImageOps.exif_transpose(upright, in_place=True)  # copies only what it turns
-        upright = opaque(upright)
-        if upright.mode.startswith("I"):  # 16 bit: convert clips instead of scaling
-            upright = Image.fromarray((np.asarray(upright).astype(np.float64) / 257).clip(0, 255).astype(np.uint8))
-        return upright.convert("RGB")
+        return shown(picture).convert("RGB")

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.pictures import picture_formats
+from mmlake.pictures import picture_formats, shown
 
 # modality -> name; for video the caller distorts its keyframes
 DISTORTIONS: Final = {"image": "crop-resize-jpeg", "video": "crop-resize-jpeg", "audio": "trim-gain-noise"}
@@ -24,7 +24,7 @@ _NOISE_DB = 20.0  # signal to noise of the distorted sound: clearly audible, spe
 def distort_image(data: bytes, rng: np.random.Generator) -> bytes:
     """The picture as a JPEG, cropped by 5 to 15 % at each side, resized to 60 to 90 %, at quality 50 to 80. Raises
     UnreadableItem."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     try:
         with warnings.catch_warnings():
@@ -32,7 +32,7 @@ def distort_image(data: bytes, rng: np.random.Generator) -> bytes:
             opened = Image.open(io.BytesIO(data), formats=picture_formats())
         if opened.width * opened.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"num_pixels={opened.width * opened.height} not in [1, {_MAX_PIXELS}]")
-        picture = ImageOps.exif_transpose(opened).convert("RGB")
+        picture = shown(opened).convert("RGB")
     except Image.DecompressionBombError as error:
         raise UnreadableItem(3004, f"num_pixels not in [1, {_MAX_PIXELS}]") from error
     except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises on bytes that are no picture

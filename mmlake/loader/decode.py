@@ -12,17 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from mmlake.decoders import check_sample_rate
+from mmlake.decoders import check_sample_rate, placed_sound
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
 from mmlake.formats.jpegs import split_jpegs
+from mmlake.media_names import endings_of
+from mmlake.pictures import picture_formats, shown
 from mmlake.speech.mel import log_mel
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
 _MAX_FRAMES = 4096
 _MAX_SOUND_VALUES = 200_000_000  # 800 MB as float32: 3 hours at 16 kHz
 SOUND_RATE_HZ = 16_000
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 
 def _as_text(data: bytes) -> str:
@@ -37,15 +38,15 @@ def _as_json(data: bytes) -> Any:
 
 
 def _as_image(data: bytes) -> np.ndarray:
-    """uint8, shape (height, width, 3), RGB, upright."""
-    from PIL import Image, ImageOps
+    """uint8, shape (height, width, 3), RGB, as a viewer shows it and every measure saw it."""
+    from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+        with Image.open(io.BytesIO(data), formats=picture_formats()) as image:
             width_px, height_px = image.size
             if width_px * height_px > _MAX_PIXELS:
                 raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
-            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+            return np.asarray(shown(image).convert("RGB"))
     except (
         OSError,
         ValueError,
@@ -79,7 +80,9 @@ def _as_sound(data: bytes) -> np.ndarray:
                 raise UnreadableItem(3007, f"num_samples={int(num_values)} not in [0, {_MAX_SOUND_VALUES}]")
             samples = sound.read(dtype="float32", always_2d=True)
             rate_hz: int = sound.samplerate
-    except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+    except soundfile.LibsndfileError:
+        samples, rate_hz = _by_ffmpeg(data)
+    except (RuntimeError, ValueError) as error:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound") from error
     # a product with a vector: numpy's mean over an axis costs as much as the decoder
     mono = (
@@ -89,6 +92,28 @@ def _as_sound(data: bytes) -> np.ndarray:
     )
     resampled: np.ndarray = mono if rate_hz == SOUND_RATE_HZ else soxr.resample(mono, rate_hz, SOUND_RATE_HZ)
     return resampled.astype(np.float32, copy=False)
+
+
+def _by_ffmpeg(data: bytes) -> tuple[np.ndarray, int]:
+    """(float32 of shape (num_samples, num_channels), rate in Hz) of sound that libsndfile does not know: AAC, WMA.
+    What a broken clock leaves out is silence."""
+    parts, num_samples, rate_hz = list[np.ndarray](), 0, 0
+    with tempfile.NamedTemporaryFile(prefix="mmlake-sound-") as file:
+        file.write(data)
+        file.flush()
+        for block_hz, position, block in placed_sound(Path(file.name)):
+            rate_hz = block_hz
+            gap = max(0, position - num_samples)
+            num_samples += gap + len(block)
+            if num_samples * block.shape[1] > _MAX_SOUND_VALUES:
+                raise UnreadableItem(3007, f"num_samples={num_samples} not in [0, {_MAX_SOUND_VALUES}]")
+            if parts and block.shape[1] != parts[0].shape[1]:
+                raise UnreadableItem(3001, f"num_channels={block.shape[1]} after {parts[0].shape[1]}")
+            parts += [np.zeros((gap, block.shape[1]), np.float32), block] if gap else [block]
+    if not parts:
+        raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound")
+    check_sample_rate(rate_hz)
+    return np.concatenate(parts), rate_hz
 
 
 def _as_clip(data: bytes, *, settings: DecodeSettings | None = None) -> Clip:
@@ -121,15 +146,8 @@ AUTO: Final = {
     "html": "text",
     "json": "json",  # what describes the sample
     "data.json": "bytes",  # what a source had as JSON, whole or not
-    "jpg": "image",
-    "png": "image",
-    "webp": "image",
-    "gif": "image",
     "mjpeg": "frames",
-    "flac": "sound",
-    "wav": "sound",
-    "ogg": "sound",
-    "mp3": "sound",
+    **{name: decoder for family, decoder in (("image", "image"), ("audio", "sound")) for name in endings_of(family)},
 }
 
 

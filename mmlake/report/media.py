@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmlake.pictures import picture_formats
+from mmlake.pictures import picture_formats, shown
 
 _MAX_PIXELS = 64_000_000
 # offset, bytes, type. SVG is not among them: it is a document, not a picture
@@ -42,7 +42,7 @@ def media_type(data: bytes) -> str | None:
 
 def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> bytes | None:
     """A small JPEG of the picture, upright; None where the bytes are no picture."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     try:
         with warnings.catch_warnings():
@@ -51,7 +51,7 @@ def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> byte
         if opened.width * opened.height > _MAX_PIXELS:
             return None
         opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))
-        picture = ImageOps.exif_transpose(opened).convert("RGB")
+        picture = shown(opened).convert("RGB")
     # what Pillow raises on bytes that are no picture
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
@@ -86,8 +86,8 @@ def project(vectors_ND: np.ndarray) -> tuple[list[tuple[float, float]], float]:
     axes_D2 = axes_D2 * np.sign(axes_D2[np.argmax(np.abs(axes_D2), axis=0), range(axes_D2.shape[1])])
     points[:, : axes_D2.shape[1]] = centred @ axes_D2
     scale = float(np.abs(points).max())
-    shown = float(values[::-1][:2].sum() / values.sum())
-    return [(round(float(x) / scale, 4), round(float(y) / scale, 4)) for x, y in points], round(shown, 4)
+    fraction = float(values[::-1][:2].sum() / values.sum())
+    return [(round(float(x) / scale, 4), round(float(y) / scale, 4)) for x, y in points], round(fraction, 4)
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
 from mmlake.formats.tar_writer import TarWriter
+from mmlake.media_names import ENDINGS
 from mmlake.modalities import MODALITIES
 from mmlake.records import UNKNOWN_LICENCE
 from mmlake.rows.batch import RowBatch
@@ -38,16 +39,7 @@ _TAKEN: Final = ("sample_id", *LISTS.values())
 _MAX_POSITION = 1_000_000  # lists are as long as the highest position: one wrong number must not take all memory
 # reserved columns that the JSON is made of
 _READ: Final = ("sample_id", "position", "modality", "content_type", "text_content", "licence", "metadata_json")
-_EXTENSIONS: Final = {
-    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/tiff": "tif",
-    "image/bmp": "bmp", "image/avif": "avif", "image/heic": "heic",
-    "image/jp2": "jp2", "image/jxl": "jxl", "audio/wav": "wav", "audio/x-wav": "wav", "audio/flac": "flac",
-    "audio/mpeg": "mp3", "audio/ogg": "ogg", "audio/mp4": "m4a",
-    "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au", "audio/webm": "weba", "audio/amr": "amr",
-    "video/mp4": "mp4", "video/quicktime": "mov", "video/webm": "webm",
-    "video/x-matroska": "mkv", "video/x-msvideo": "avi", "video/mpeg": "mpg", "video/mp2t": "ts", "video/ogg": "ogv",
-    "video/x-flv": "flv",
-}  # fmt: skip
+_EXTENSIONS: Final = ENDINGS | {"image/tiff": "tif"}  # which such tars have been written with
 
 
 class UnsupportedModality(SettingsError, ValueError):

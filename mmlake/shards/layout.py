@@ -5,33 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from mmlake.media_names import ENDINGS
 from mmlake.records import LEADING_ROLES
 
 PART, SOUND, KEYFRAMES = "part", "sound", "keyframes"
 CUT_TYPES = {"video": "video/mp4", "audio": "audio/flac"}  # of what is cut from a film or a recording
 _TRACK_ENDINGS = {SOUND: "sound.flac", KEYFRAMES: "keyframes.mjpeg"}
-_EXTENSIONS = {
-    "image/jpeg": "jpg",
-    "image/png": "png",
-    "image/webp": "webp",
-    "image/gif": "gif",
-    "image/tiff": "tiff",
-    "image/bmp": "bmp",
-    "video/mp4": "mp4",
-    "video/webm": "webm",
-    "video/x-matroska": "mkv",
-    "video/quicktime": "mov",
-    "video/x-msvideo": "avi",
-    "video/mp2t": "ts",
-    "video/mpeg": "mpg",
-    "audio/flac": "flac",
-    "audio/x-flac": "flac",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/ogg": "ogg",
-    "audio/mp4": "m4a",
-    "audio/aac": "aac",
+_EXTENSIONS = ENDINGS | {
     "text/plain": "txt",
     "text/html": "html",
     "text/markdown": "md",

@@ -132,7 +132,7 @@ def results(lake: Lake) -> list[str]:
         for step in VERSION_STEPS:
             if lake.tables.has(*_place(slot_of(step, name))):
                 found |= {f"{name}/{step}.json"} | ({f"{name}/{step}.parquet"} if step == "probe_scores" else set())
-        # earlier releases wrote no requests, and no checksums; any document says which it was, since some may be damaged
+        # earlier releases wrote no requests and no checksums; any document says which, as some may be damaged
         documents = (lake.root / "results" / name).glob("*.json")
         if any(checked_json.has_checksum(path.read_bytes()) for path in documents):
             found.add(f"{name}/request.json")

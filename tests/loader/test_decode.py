@@ -10,7 +10,9 @@ import soundfile
 from PIL import Image
 
 from mmlake.errors import UnreadableItem
-from mmlake.loader.decode import decoded, decoders
+from mmlake.formats.sniff import PREFIX_KINDS, Kind
+from mmlake.loader.decode import AUTO, decoded, decoders
+from mmlake.shards.layout import extension
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,6 @@ from mmlake.loader.decode import decoded, decoders
         ("json", b'{"label":3}', {"label": 3}),
         ("data.json", b"{ what a source called JSON", b"{ what a source called JSON"),
         ("mp4", b"film", b"film"),
-        ("001.m4a", b"sound", b"sound"),
     ],
 )
 def test_members_decode_by_what_follows_the_last_dot(ending: str, data: bytes, expected: object) -> None:
@@ -62,6 +63,26 @@ def test_recordings_come_as_mono_at_16_khz(ending: str, kind: str) -> None:
     assert loudest == 1000
 
 
+@pytest.mark.parametrize(
+    ("ending", "form", "codec"), [("001.m4a", "ipod", "aac"), ("aac", "adts", "aac"), ("ac3", "ac3", "ac3")]
+)
+def test_recordings_that_libsndfile_does_not_know_come_as_mono_at_16_khz(ending: str, form: str, codec: str) -> None:
+    import av
+
+    times_s = np.arange(44_100 * 2) / 44_100
+    tone = np.tile((0.5 * np.sin(2 * np.pi * 1000 * times_s)).astype(np.float32), (2, 1))
+    with av.open(sink := io.BytesIO(), "w", format=form) as container:
+        stream = container.add_stream(codec, rate=44_100, layout="stereo", bit_rate=192_000)
+        frame = av.AudioFrame.from_ndarray(tone, format="fltp", layout="stereo")
+        frame.rate = 44_100
+        container.mux([*stream.encode(frame), *stream.encode(None)])
+    found = decoded(ending, sink.getvalue(), decoders("auto"))
+    assert (found.dtype, found.ndim) == (np.float32, 1)
+    assert len(found) == pytest.approx(32_000, abs=1200)
+    assert np.argmax(np.abs(np.fft.rfft(found[8000:24000]))) == 1000
+    assert np.abs(found[8000:24000]).max() == pytest.approx(0.5, abs=0.02)
+
+
 def test_sound_of_hours_is_refused_by_its_header() -> None:
     data = bytearray(flac(np.zeros(1000, np.int16), 1000))
     data[21:26] = (data[21] & 0xF0 | 0x0F).to_bytes(1, "big") + b"\xff" * 4  # total samples of the STREAMINFO block
@@ -72,6 +93,34 @@ def test_sound_of_hours_is_refused_by_its_header() -> None:
 def test_junk_is_no_sound() -> None:
     with pytest.raises(UnreadableItem, match="3001"):
         decoded("flac", b"junk", decoders("auto"))
+
+
+def picture(image: Image.Image, form: str, **options: object) -> bytes:
+    image.save(sink := io.BytesIO(), form, **options)
+    return sink.getvalue()
+
+
+def test_transparent_parts_of_a_picture_come_as_a_viewer_shows_them() -> None:
+    layer = Image.new("RGBA", (40, 30), (0, 0, 255, 0))  # a colour that nobody sees
+    layer.paste((200, 0, 0, 255), (10, 10, 20, 20))
+    for data in (picture(layer, "PNG"), picture(layer.quantize(8), "PNG"), picture(layer, "WEBP", lossless=True)):
+        found = decoded("webp", data, decoders("auto"))
+        assert (found[0, 0].tolist(), found[15, 15].tolist()) == ([255, 255, 255], [200, 0, 0])
+
+
+def test_sixteen_bits_are_scaled_and_not_cut_off() -> None:
+    grey = np.linspace(0, 65_535, 30 * 40).astype(np.uint16).reshape(30, 40)
+    found = decoded("tiff", picture(Image.fromarray(grey), "TIFF"), decoders("auto"))
+    np.testing.assert_allclose(found[..., 1], grey / 257, atol=1)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in PREFIX_KINDS if kind.modality in ("image", "audio", "video")], ids=str
+)
+def test_every_medium_that_is_taken_has_an_ending_that_a_decoder_knows(kind: Kind) -> None:
+    ending = extension(kind.content_type)
+    assert ending != "bin"
+    assert kind.modality == "video" or AUTO[ending] == {"image": "image", "audio": "sound"}[kind.modality]
 
 
 def jpeg(shade: int) -> bytes:
