@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
-from mmlake.errors import MmlakeError, SettingsError
-from mmlake.lake import FORMAT
+from mmlake.errors import LakeLocked, MmlakeError, SettingsError
+from mmlake.lake import FORMAT, Lake
 from mmlake.loader import read_tracks
 from mmlake_assets import console
 from tests import make
@@ -65,6 +65,12 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "docs"])
 def test_every_command_stands_in_the_docs(name: str) -> None:
     assert f"## mmlake {name}\n" in (DOCS / "cli.md").read_text()
+
+
+@pytest.mark.parametrize("words", [("run", "--landing", "."), ("publish", "--recipe", "everything")], ids="-".join)
+def test_what_writes_a_lake_is_refused_at_once_while_another_run_holds_it(words, lake) -> None:
+    with Lake(lake).locked("run"), pytest.raises(LakeLocked, match="written by another process; wait"):
+        call(*words, "--lake", lake)
 
 
 def test_the_generated_pages_are_as_the_code_is() -> None:

@@ -110,7 +110,8 @@ def read(root: str) -> list[str]:
 
 
 JOBS: dict[str, Callable[..., Any]] = {
-    job.__name__: job for job in (run, make_tables, publish_all, collect, collect_now, compact, repair, migrate, read)
+    job.__name__: job
+    for job in (run, run_alone, make_tables, publish_all, collect, collect_now, compact, repair, migrate, read)
 }
 
 

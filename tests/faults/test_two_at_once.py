@@ -14,11 +14,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from mmlake.cli.app import app
-from mmlake.errors import LakeLocked
-from mmlake_assets import console
 from tests.faults import jobs, state
 from tests.faults.conftest import Recorded
 from tests.faults.machine import ROOT, Machine
@@ -63,15 +59,6 @@ def running(program: str, lake: Path, recorded: Recorded) -> Iterator[subprocess
     assert state.problems(opened) == []
 
 
-def refused(lake: Path, recorded: Recorded) -> None:
-    """What would write the lake is refused at once."""
-    assert console.entry  # the commands that go through Dagster are there
-    for words in (("run", "--landing", recorded.landing), ("publish", "--recipe", "everything")):
-        said = CliRunner().invoke(app, [*map(str, words), "--lake", str(lake)])
-        assert isinstance(said.exception, LakeLocked), said.output
-        assert f"lake {lake} (lock 'run') is being written by another process; wait" in str(said.exception)
-
-
 @pytest.mark.parametrize("program", [ALONE, pytest.param(COMMAND, marks=takes_minutes)], ids=["plain", "command"])
 def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair_change_nothing(
     machine: Machine, recorded: Recorded, tmp_path: Path, program: str
@@ -82,7 +69,9 @@ def test_next_to_a_run_a_second_one_is_refused_and_garbage_collection_and_repair
     with running(program, lake, recorded) as run:
         os.kill(run.pid, signal.SIGSTOP)  # in the middle of it, however fast the machine is
         try:
-            refused(lake, recorded)
+            second = machine.do("run_alone", lake, recorded.landing, root=lake)
+            assert second.error == "LakeLocked", second
+            assert f"lake {lake} (lock 'run') is being written by another process; wait" in second.message
         finally:
             os.kill(run.pid, signal.SIGCONT)
         for number, job in enumerate(cycle(("collect", "repair"))):
