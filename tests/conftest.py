@@ -164,10 +164,11 @@ def own(done, tmp_path: Path) -> Iterator[object]:
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
     """The smallest useful sample corpus, made once: (folder, truth); tests inspect it and change nothing."""
     from mmlake import sample
+    from tests.make import SMALL
     from tests.once import once
 
     def fill(base: Path) -> None:
-        truth = sample.generate(base / "corpus", settings=sample.SampleSettings(scale=0.15))
+        truth = sample.generate(base / "corpus", settings=sample.SampleSettings(**SMALL))
         truth.write(base / "truth.json")  # as it was returned; the corpus has a truth file of its own
 
     base = once(tmp_path_factory, "small-corpus", fill)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from mmlake import schemas
 from mmlake.preprocess import unit_tracks
 
+SMALL = {"scale": 0.15}  # settings of the smallest useful sample corpus
 _WORDS = (
     "river stone market harvest engine garden winter lantern bridge copper signal meadow harbour village printer "
     "orchard canyon teacher weather museum"
