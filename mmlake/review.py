@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.dedup.estimates import wilson
@@ -105,9 +106,16 @@ def _measured(lake: Lake, modality: str, rule: Rule) -> list[Drawn]:
     roles = lake.catalog.read(["digest", "modality", "role"]).to_pylist()
     applies = {row["digest"] for row in roles if row["modality"] == modality and row["role"] in rule.roles}
     rows = lake.tables.concat("measures", modality, columns=["digest", "measure", "value"])
-    rows = rows.filter(pc.and_(pc.equal(rows["measure"], rule.measure), pc.is_valid(rows["value"])))
-    values = dict(zip(rows["digest"].to_pylist(), rows["value"].to_pylist(), strict=True))
-    return [Drawn(digest, modality, rule, value, low, high) for digest, value in values.items() if digest in applies]
+    asked = pa.array([rule.measure, *(name for name, _, _ in rule.exempt)])
+    rows = rows.filter(pc.and_(pc.is_in(rows["measure"], value_set=asked), pc.is_valid(rows["value"])))
+    measures: dict[str, dict[str, float]] = {}
+    for digest, name, value in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        measures.setdefault(digest, {})[name] = value
+    return [
+        Drawn(digest, modality, rule, values[rule.measure], low, high)
+        for digest, values in measures.items()
+        if digest in applies and rule.measure in values and not rule.is_exempt(values)
+    ]
 
 
 def write_review(lake: Lake, drawn: Sequence[Drawn], folder: Path) -> tuple[Path, Path]:

@@ -290,6 +290,7 @@ NOISY = Rule(
     measure="snr_db",
     unit="dB",
     low=5,
+    exempt=(("music_fraction", 0.5, None), ("speech_fraction", None, 0.05)),  # nothing is said that it could mask
     what="Noise, other voices or music nearly mask what is said.",
     fix="Denoise it, or leave it at its smaller weight.",
 )

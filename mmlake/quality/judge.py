@@ -76,7 +76,9 @@ def _findings(
     broken = []
     for rule, low, high in rules:
         value = values.get(rule.measure)
-        if role in rule.roles and value is not None and not rule.holds(value, low, high):
+        if role not in rule.roles or value is None or rule.is_exempt(values):
+            continue
+        if not rule.holds(value, low, high):
             reason = rule.reason(value, low, high)
             if rule.measure == NUM_FAILURES and failure is not None:
                 reason += f": {failure}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mmlake.records import ROLES, signed
@@ -23,6 +24,8 @@ class Rule:
     high: float | None = None  # None: no upper bound
     places: tuple[str, ...] = ()  # measures that say where in the item the fault begins, as the reason shows it
     roles: tuple[str, ...] = ROLES  # the roles that it applies to
+    # (measure, low, high) of others: where all of these lie in their ranges, the measure says nothing of a fault
+    exempt: tuple[tuple[str, float | None, float | None], ...] = ()
     what: str  # what happened, seen from the row
     fix: str  # what to do about it
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in rule
@@ -35,6 +38,12 @@ class Rule:
     def holds(self, value: float, low: float | None, high: float | None) -> bool:
         """Whether the value lies in [low, high)."""
         return (low is None or value >= low) and (high is None or value < high)
+
+    def is_exempt(self, values: Mapping[str, float | None]) -> bool:
+        """Whether an item with these measures is one that the rule does not judge; a null measure exempts nothing."""
+        found = [((value := values.get(name)) is not None and self.holds(value, low, high))
+                 for name, low, high in self.exempt]  # fmt: skip
+        return bool(found) and all(found)
 
     def reason(self, value: float, low: float | None, high: float | None) -> str:
         """The finding in words: measure, value, unit, range, and the plugin that the rule is from."""

@@ -100,6 +100,21 @@ def test_a_null_measure_breaks_nothing():
     assert verdict(blur=None)["status"] == "ok"
 
 
+@pytest.mark.parametrize(
+    ("music", "speech", "status"),
+    [
+        (1.0, 0.0, "ok"),
+        (0.5, 0.049, "ok"),
+        (0.49, 0.0, "flagged"),
+        (1.0, 0.05, "flagged"),
+        (None, 0.0, "flagged"),
+        (1.0, None, "flagged"),
+    ],
+)
+def test_music_over_which_nobody_speaks_is_not_noisy(music, speech, status):
+    assert verdict("audio", snr_db=2.0, music_fraction=music, speech_fraction=speech)["status"] == status
+
+
 def test_a_new_bound_changes_the_verdict_without_new_measures():
     assert [
         verdict(settings=QualitySettings(bounds={"too_small": (low, None)}), min_side_px=40)["status"]
