@@ -4,9 +4,9 @@ Enters: the texts as they are, and the `Parts` of an earlier join. Leaves: the s
 Texts are of one part where keys tie them together, directly or through others. Nothing in a join reaches from one part
 into another (mmlake/dedup/led.py, leaders.py): lists hold texts that have the key, only these are compared, and an
 election asks its cluster alone. One thing does: a verdict may depend on how many texts of the corpus hold a shingle
-(mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and two kinds of parts are joined anew
-although nothing of them came or went: those with a shingle that as many texts as a template has came to hold, or no
-longer hold, and those with a pair that was judged by more than that (`text_templates.Judged`) and is judged otherwise.
+(mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and pairs whose verdict asked for them
+are kept (`text_pairs`): a part with one whose wording is another one now is joined anew although nothing of it came or
+went. Pairs of which nothing changed are not compared again.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
+from mmlake.dedup.text_pairs import Pairs, are_by_counts, wordings
 from mmlake.dedup.text_templates import Commonness
 from mmlake.progress import Advance, silent
 
@@ -44,7 +45,7 @@ Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last five are positions."""
+    """A join of texts as it was; rows of all arrays but the last are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -56,8 +57,7 @@ class Parts:
     values: NDArray[np.float64]
     part_of: Positions  # the text that stands for the part of each
     is_beyond: Mask  # has pairs that were judged by counts, and are not among the next
-    judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
-    wordings: NDArray[np.int8]  # what it was
+    pairs: Pairs
     outcome: Outcome
     clusters: Ragged  # of each that elected the winner, then all members, sorted
     counted: tuple[int, int]  # bound and shift of `Commonness`
@@ -68,8 +68,7 @@ class _Known(NamedTuple):
     """What an earlier join found of texts that are joined anew, in positions of the corpus."""
 
     elected: Elected  # of clusters in which nothing changed
-    judged: Positions  # as `Parts` has it, and the next one
-    wordings: NDArray[np.int8]
+    pairs: Pairs  # of which nothing changed
 
 
 def part_stars(
@@ -97,20 +96,18 @@ def part_stars(
     commonness = counted()
     now = _before_joins(units, sums, standing, commonness)
     is_anew = np.ones(num, np.bool_)
-    known = _Known({}, now.judged, now.wordings)
+    known = _Known({}, now.pairs)
     if prior is not None:
         at = _places(prior, now)
         is_new = np.ones(num, np.bool_)
         is_new[at[at >= 0]] = False
-        touched, crossed = is_new, np.zeros(num, np.bool_)
-        if not is_new.all():
-            touched = _touched(shingles, is_new)
-            commonness.mark_holders(prior.common ^ now.common, crossed)
+        touched = is_new if is_new.all() else _touched(shingles, is_new)
+        again, is_changed = _judged_again(prior, now, at, commonness)
         is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
-        is_other[at >= 0] |= crossed[at[at >= 0]]
-        stays = _staying(prior, at, touched, is_other, commonness)
+        is_other[again.left[is_changed]] = is_other[again.right[is_changed]] = True
+        stays = ~_parts_with(prior, is_other | (touched[at] & (at >= 0)))
         if num - stays.sum() <= _MOST_ANEW * num:
-            now, known = _taken_over(prior, now, at, stays, is_other)
+            now, known = _taken_over(prior, now, at, stays, is_other, again, is_changed)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
@@ -132,8 +129,7 @@ def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, co
         values=standing.values,
         part_of=np.arange(len(standing)),
         is_beyond=np.zeros(len(standing), np.bool_),
-        judged=np.empty((0, 2), np.int64),
-        wordings=np.empty(0, np.int8),
+        pairs=Pairs.zeros(0),
         outcome=Outcome(none, none, none),
         clusters=Ragged.empty(0),
         counted=(int(commonness.below), int(commonness.shift)),
@@ -188,10 +184,10 @@ def _joined_anew(
     """With the outcome of these texts, which are all of their parts."""
     mine = prints if len(rows) == len(standing) else {name: values.take(rows) for name, values in prints.items()}
     units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
-    matcher = TextMatcher(mine, settings, commonness=commonness)
-    walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
     place = np.empty(len(standing), np.int64)
     place[rows] = np.arange(len(rows))
+    matcher = TextMatcher(mine, settings, commonness=commonness, known=known.pairs.moved(place))
+    walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
     walk.known_elections = {
         tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
     }
@@ -200,20 +196,13 @@ def _joined_anew(
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
     ties = walk.postings
     now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
-    now.is_beyond[rows] = matcher.judged.is_beyond
-    left, right = (rows[side] for side in matcher.judged.pairs())
-    codes, num = left * len(standing) + right, len(standing)
-    is_new = ~np.isin(codes, known.judged[:, 0] * num + known.judged[:, 1])
-    left, right = left[is_new], right[is_new]
-    judged = np.concatenate((now.judged, known.judged, np.stack((left, right), axis=1)))
-    are_new = commonness.wording_of_pairs(left, right)
-    wordings = np.concatenate((now.wordings, known.wordings, are_new))
+    now.is_beyond[rows] = matcher.pairs.is_beyond
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
     return replace(
-        now, outcome=Outcome(*found), judged=judged, wordings=wordings,
+        now, outcome=Outcome(*found), pairs=now.pairs.and_those(matcher.pairs.pairs().moved(rows)),
         clusters=side_by_side([now.clusters, clusters]),
     )  # fmt: skip
 
@@ -240,16 +229,18 @@ def _places(prior: Parts, now: Parts) -> Positions:
     return at
 
 
-def _staying(prior: Parts, at: Positions, touched: Mask, is_other: Mask, commonness: Commonness) -> Mask:
-    """Which texts of the earlier join are of parts that nothing touches. is_other: those of which a comparison may give
-    something else than before; what is judged otherwise now is added."""
-    is_touched = is_other.copy()
-    is_touched[at >= 0] |= touched[at[at >= 0]]
-    left, right = prior.judged.T
-    known = np.flatnonzero((at[left] >= 0) & (at[right] >= 0))
-    is_changed = commonness.wording_of_pairs(at[left[known]], at[right[known]]) != prior.wordings[known]
-    is_other[prior.judged[known[is_changed]]] = True
-    return ~_parts_with(prior, is_touched | is_other)
+def _judged_again(prior: Parts, now: Parts, at: Positions, commonness: Commonness) -> tuple[Pairs, Mask]:
+    """(the pairs of the earlier join that are there still, in its positions, with the codes that they have now; of
+    which the wording is another one)."""
+    pairs = prior.pairs.take((at[prior.pairs.left] >= 0) & (at[prior.pairs.right] >= 0))
+    crossed = np.zeros(len(now.rank), np.bool_)
+    if len(pairs.left):
+        commonness.mark_holders(prior.common ^ now.common, crossed)
+    left, right = at[pairs.left], at[pairs.right]
+    rows = np.flatnonzero(are_by_counts(pairs.code) | crossed[left] | crossed[right])
+    code = pairs.code.copy()
+    code[rows] = commonness.codes_of_pairs(left[rows], right[rows])
+    return pairs._replace(code=code), wordings(code) != wordings(pairs.code)
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
@@ -259,26 +250,26 @@ def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
     return parts[prior.part_of]
 
 
-def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, _Known]:
-    """(with the outcome of the texts that stay, what is known of the others)."""
+def _taken_over(
+    prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask, again: Pairs, is_changed: Mask
+) -> tuple[Parts, _Known]:
+    """(with the outcome of the texts that stay, what is known of the others). again, is_changed: of `_judged_again`."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
     outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
     members, begins = prior.clusters.values.astype(np.int64), prior.clusters.offsets[:-1]
     of_staying = stays[members[begins]]
     is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
-    known = stays[prior.judged].all(axis=1)
-    again = prior.clusters.take(np.flatnonzero(is_same))
-    # pairs of which nothing changed are not compared again, and may be judged otherwise one day
-    is_judged = ~is_other[prior.judged].any(axis=1) & ~known
-    row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
+    elects = prior.clusters.take(np.flatnonzero(is_same))
+    row, ends = at[elects.values.astype(np.int64)].tolist(), elects.offsets.tolist()
     # digests are sorted in both, so members stay sorted
     elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
     clusters = prior.clusters.take(np.flatnonzero(of_staying))
+    left, right = stays[again.left], stays[again.right]  # one alone: what tied them together is gone
     return replace(
-        now, outcome=outcome, judged=at[prior.judged[known]], wordings=prior.wordings[known],
+        now, outcome=outcome, pairs=again.take(left & right).moved(at),
         clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
-    ), _Known(elected, at[prior.judged[is_judged]], prior.wordings[is_judged])  # fmt: skip
+    ), _Known(elected, again.take(~(left | right | is_changed)).moved(at))  # fmt: skip
 
 
 def _touched(shingles: Ragged, is_new: Mask) -> Mask:

@@ -17,7 +17,8 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import PrintTable, Ragged, blocks_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed, unpacked
-from mmlake.dedup.text_templates import Commonness, Judged, any_of
+from mmlake.dedup.text_pairs import KnownPairs, Pairs, wordings
+from mmlake.dedup.text_templates import Commonness, any_of
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
@@ -49,20 +50,24 @@ class TextMatcher:
     min_shared = 1
     neighbours = None
 
-    def __init__(self, prints: PrintTable, settings: DedupSettings, *, commonness: Commonness | None = None) -> None:
-        """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of."""
+    def __init__(
+        self,
+        prints: PrintTable,
+        settings: DedupSettings,
+        *,
+        commonness: Commonness | None = None,
+        known: Pairs | None = None,
+    ) -> None:
+        """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of. known: pairs
+        of them that are not compared again."""
         self._shingles, self._words, self._settings = prints["shingles"], prints["words"], settings
         self._sizes = current().laid(self._shingles.lengths)
         self._commonness = Commonness(self._shingles) if commonness is None else commonness.of(self._shingles)
         self.keys = sampled(self._shingles)
         bounds = settings.text_jaccard, settings.text_revision_match
         self._texts = text_walk.texts_of(self._shingles, self._words, self._commonness, *bounds)
-        self._marks = text_walk.marks_for(self._texts, self.judged)
-
-    @property
-    def judged(self) -> Judged:
-        """Pairs compared so far of which the verdict depends on how many texts hold a shingle, beyond `COMMON`."""
-        return self._commonness.judged
+        self.pairs = KnownPairs(len(self._sizes), known)
+        self._marks = text_walk.marks_for(self._texts, self.pairs)
 
     def compare(self, one: int, others: I64) -> Found:
         """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has. The
@@ -82,15 +87,17 @@ class TextMatcher:
         unclear = np.flatnonzero(is_unclear | ((relation == SAME) & (score < SURELY_SAME)))
         if not len(unclear):
             return Found(relation, score, method)
-        wordings = self._commonness.wording(one, others[unclear])
-        for at, wording in zip(unclear.tolist(), wordings.tolist(), strict=True):
+        codes = self._commonness.codes(one, others[unclear])
+        for at, wording in zip(unclear.tolist(), wordings(codes).tolist(), strict=True):
             if relation[at] == SAME:
                 relation[at] = self._is_of_one_subject(one, int(others[at]), wording)
                 continue
             relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), wording=wording)
             if relation[at] in (INSIDE, HOLDS):
                 score[at] = held[at]
-        return Found(relation, score, method)
+        found = Found(relation, score, method)
+        self.pairs.add(one, others[unclear], codes, found.at(unclear))
+        return found
 
     def closeness_of(self, left: I64, right: I64) -> NDArray[np.float64] | None:
         """How close the texts of each pair are, by compiled code; None where that does not pay."""

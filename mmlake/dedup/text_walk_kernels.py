@@ -18,15 +18,16 @@ from mmlake.dedup.text_filter import _filters, _most_shared
 from mmlake.dedup.text_kernels import _siblings
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
+    CONTAINED,
     JACCARD,
     LEAST_SHARED,
     MIN_CONTAINED,
-    MIN_SIBLINGS,
     OF_THEIR_OWN,
     SURELY_SAME,
     UNDECIDED,
     Alignment,
     _is_renamed,
+    code_of,
     has_other_subject,
     is_revision,
     of_sets,
@@ -37,6 +38,7 @@ from mmlake.dedup.text_verdicts import (
 from mmlake.dedup.text_walk_arrays import FILTER_BITS, HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 _ALL = 2.0**64
+_WORDING = 3  # of a code of `text_pairs`
 
 
 class Kernels(NamedTuple):
@@ -44,6 +46,7 @@ class Kernels(NamedTuple):
 
     compare: Callable[..., int]
     walk: Callable[..., int]
+    looked_up: Callable[..., int]
     judge: Callable[..., int]
     filters: Callable[..., int]
 
@@ -52,10 +55,9 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, _covered, _slot, _runs,
-        _aligned,
-        _siblings, _num_words, _unpacked, _note, _mark, _num_shared, _most_shared, _wording, _alignment, _alignments,
-        _is_other_subject, _judged, _compared,
+        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot,
+        _runs, _aligned, _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark,
+        _num_shared, _most_shared, _code, _alignment, _alignments, _is_other_subject, _judged, _measured, _compared,
     )  # fmt: skip
     walked = (
         *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
@@ -66,10 +68,11 @@ def kernels() -> Kernels | None:
         {
             "compare": Loop(_compare, (TEXTS, "i8*", "i8*", MARKS, "i1*", "f8*", "i1*"), compared),
             "walk": Loop(_walk, (TEXTS, ORDER, LISTS, STATE, SCRATCH, MARKS, HELD, "i8"), walked),
+            "looked_up": Loop(_looked_up, ("u8*", "i8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "u8*", "u1*")),
             "judge": Loop(
                 _judge,
-                ("u8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "i1*", "i8*", "i8***"),
-                (siblings, wording_of, _siblings),
+                ("u8*", "u1*", "i8*", "i8*", "u8", "i8*", "i8*", "i1*", "i8**"),
+                (siblings, wording_of, code_of),
             ),
             "filters": Loop(_filters, ("u8*", "i8*", "u8*", "i4*")),
         },
@@ -95,21 +98,35 @@ def _compared(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: n
         most = _most_shared(texts, one, other)
         if most < LEAST_SHARED * smaller and most < texts.jaccard * (size + other_size - most):
             return NONE, 0.0, JACCARD
-    shared = _num_shared(texts, one, other, marks)
+    row = _row_of(one, other, marks)
+    if row >= 0:
+        return _recalled(texts, one, other, row, marks)
+    return _measured(texts, one, other, marks)
+
+
+def _measured(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """The same, of two that are not known."""
+    size, other_size = texts.starts[one + 1] - texts.starts[one], texts.starts[other + 1] - texts.starts[other]
+    shared, smaller = _num_shared(texts, one, other, marks), min(size, other_size)
     score = shared / max(1, size + other_size - shared)
-    if shared > 0 and score >= texts.jaccard:
-        if score >= SURELY_SAME:
-            return SAME, score, JACCARD
-        wording = _wording(texts, one, other, marks)
-        is_other = wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks)
-        return (NONE if is_other else SAME), score, JACCARD
     held = shared / max(1, smaller)
-    if held < LEAST_SHARED:
+    is_like = shared > 0 and score >= texts.jaccard
+    if is_like and score >= SURELY_SAME:
+        return SAME, score, JACCARD
+    if not is_like and held < LEAST_SHARED:
         return NONE, 0.0, JACCARD
-    if smaller < MIN_CONTAINED:
+    if not is_like and smaller < MIN_CONTAINED:
         return NONE, score, JACCARD
-    relation, method = _judged(texts, one, other, held, marks)
-    return relation, (held if relation in (INSIDE, HOLDS) else score), method
+    code = _code(texts, one, other, marks)
+    wording = code & _WORDING
+    relation, method = SAME, JACCARD
+    if not is_like:
+        relation, method = _judged(texts, one, other, held, wording, marks)
+        score = held if relation in (INSIDE, HOLDS) else score
+    elif wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks):
+        relation = NONE
+    _note(one, other, code, relation, method, score, marks)
+    return relation, score, method
 
 
 def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
@@ -120,11 +137,12 @@ def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) ->
     return relation, score, method
 
 
-def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+def _judged(
+    texts: Any, one: Any, other: Any, held: Any, wording: Any, marks: Any
+) -> Any:  # pragma: no cover: compiled
     """(relation, method) of two texts whose Jaccard is below the bound."""
     starts = texts.starts
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
-    wording = _wording(texts, one, other, marks)
     num, other_num = _num_words(texts, one), _num_words(texts, other)
     relation, method = of_sets(held, size, other_size, num, other_num, wording)
     if relation != UNDECIDED:
@@ -133,13 +151,11 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     return of_words(left, right, num, other_num, wording, texts.match)
 
 
-def _wording(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+def _code(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
     """What two texts share, by who else holds it."""
     marks.other[0], marks.histograms[:] = other, 0
     _siblings(texts.shingles, texts.starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
-    if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
-        _note(one, other, marks)
-    return wording_of(marks.histograms[0], texts.below / _ALL)
+    return code_of(marks.histograms[0], texts.below / _ALL)
 
 
 def _alignments(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
@@ -162,33 +178,109 @@ def _is_other_subject(texts: Any, one: Any, other: Any, wording: Any, marks: Any
     return has_other_subject(left, right, _num_words(texts, one), _num_words(texts, other), wording)
 
 
-def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compiled
-    """As `text_templates.Judged.add`."""
-    row = marks.num_judged[0]
-    if row < marks.judged.shape[0]:
-        marks.judged[row, 0], marks.judged[row, 1] = one, other
-        marks.num_judged[0] += 1
-    else:
+def _place_of(low: Any, high: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """Where a pair is listed, or would be where that place is free; the smaller position first."""
+    mask = np.uint64(marks.slots.shape[0] - 1)
+    code = (np.uint64(low) << np.uint64(32)) | np.uint64(high)
+    slot = ((code * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    while marks.slots[slot] != 0:
+        row = marks.slots[slot] - 1
+        if marks.left[row] == low and marks.right[row] == high:
+            break
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+def _listed(marks: Any) -> None:  # pragma: no cover: compiled
+    """Lists the rows that are not yet, as far as half of the slots are free."""
+    while marks.ends[1] < min(marks.ends[0], marks.slots.shape[0] // 2):
+        row = marks.ends[1]
+        marks.ends[1] += 1
+        marks.slots[_place_of(marks.left[row], marks.right[row], marks)] = marks.ends[1]
+
+
+def _row_of(one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+    """The row of a pair that is known; -1 where it is not."""
+    _listed(marks)
+    return np.int64(marks.slots[_place_of(min(one, other), max(one, other), marks)]) - 1
+
+
+def _note(
+    one: Any, other: Any, code: Any, relation: Any, method: Any, score: Any, marks: Any
+) -> None:  # pragma: no cover: compiled
+    """As `text_pairs.KnownPairs.add`."""
+    row = marks.ends[0]
+    if row == marks.left.shape[0]:
         marks.is_beyond[one] = marks.is_beyond[other] = True
+        return
+    if one > other and relation in (INSIDE, HOLDS):
+        relation = INSIDE if relation == HOLDS else HOLDS
+    marks.left[row], marks.right[row] = min(one, other), max(one, other)
+    marks.code[row], marks.relation[row], marks.method[row], marks.score[row] = code, relation, method, score
+    marks.ends[0] += 1
 
 
-def _judge(
+def _recalled(texts: Any, one: Any, other: Any, row: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """What the one is to the other, of a pair that is known."""
+    relation, method = np.int64(marks.relation[row]), np.int64(marks.method[row])
+    if relation in (INSIDE, HOLDS):
+        if method == CONTAINED:  # as `of_sets` says it, of two of one size as well
+            size, other_size = texts.starts[one + 1] - texts.starts[one], texts.starts[other + 1] - texts.starts[other]
+            relation = INSIDE if size < other_size else HOLDS
+        elif one > other:
+            relation = INSIDE if relation == HOLDS else HOLDS
+    return relation, marks.score[row], method
+
+
+def _looked_up(
     values: Any,
     starts: Any,
+    texts: Any,
     table: Any,
     shift: Any,
     below: Any,
-    left: Any,
-    right: Any,
-    out: Any,
-    other: Any,
-    histograms: Any,
+    begins: Any,
+    ends: Any,
+    sampled: Any,
+    counts: Any,
 ) -> None:  # pragma: no cover: compiled
-    """Fills what the texts of each pair share, by who else holds it. other, histograms: room as in `Marks`."""
-    for at in range(left.shape[0]):
-        other[0], histograms[:] = right[at], 0
-        _siblings(values, starts, left[at], other, table, shift, below, histograms)
-        out[at] = wording_of(histograms[0], below / _ALL)
+    """Fills the shingles of these texts up to a bound, how many texts hold each, and where those of each text end.
+    begins: where they begin."""
+    for at in range(texts.shape[0]):
+        spot = begins[at]
+        for place in range(starts[texts[at]], starts[texts[at] + 1]):
+            value = values[place]
+            if value > below:
+                break
+            sampled[spot], counts[spot] = value, table[(value * np.uint64(0x9E3779B97F4A7C15)) >> shift]
+            spot += 1
+        ends[at] = spot
+
+
+def _judge(
+    sampled: Any, counts: Any, begins: Any, ends: Any, below: Any, left: Any, right: Any, out: Any, room: Any
+) -> None:  # pragma: no cover: compiled
+    """Fills the code of each pair. sampled to ends: of `_looked_up`. room: zeros, a row for what both have and one for
+    what each has alone, by how many texts hold it."""
+    fraction, width = below / _ALL, 1
+    for pair in range(left.shape[0]):
+        room[:, :width] = 0
+        i, stop, j, end = begins[left[pair]], ends[left[pair]], begins[right[pair]], ends[right[pair]]
+        width = 1
+        while i < stop or j < end:
+            if j == end or (i < stop and sampled[i] < sampled[j]):
+                row, num = 1, counts[i]
+                i += 1
+            elif i == stop or sampled[j] < sampled[i]:
+                row, num = 2, counts[j]
+                j += 1
+            else:
+                row, num = 0, counts[i]
+                i += 1
+                j += 1
+            room[row, num] += 1
+            width = max(width, num + 1)
+        out[pair] = code_of(room[:, :width], fraction)
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled

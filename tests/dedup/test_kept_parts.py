@@ -19,6 +19,7 @@ from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import Standing, by_digest
 from mmlake.dedup.text_matching import TextMatcher, sampled
+from mmlake.dedup.text_pairs import are_by_counts
 from tests.dedup.test_text_walk import corpus, edited
 from tests.dedup.text_edits import filled, page, replaced
 from tests.thorough import drawn
@@ -167,7 +168,8 @@ def test_a_pair_is_judged_again_when_texts_that_share_no_key_with_it_make_its_wo
     assert ("a", "b") in goes
     goes, with_few = joins(plain | pair | few, parts)
     assert ("a", "b") in goes and with_few.part_of[0] == with_few.part_of[1] == 0
-    assert [0, 1] in with_few.judged.tolist(), "half of what they share stands in four others, no more"
+    (row,) = np.flatnonzero((with_few.pairs.left == 0) & (with_few.pairs.right == 1))
+    assert are_by_counts(with_few.pairs.code)[row], "half of what they share stands in four others, no more"
     goes, with_all = joins(plain | pair | few | more, with_few)
     assert parts.counted == with_few.counted == with_all.counted
     assert ("a", "b") not in goes, "what else they share stands in one other: no slot has as many as a template"
