@@ -34,7 +34,7 @@ from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
 from mmlake.dedup.text_pairs import Pairs, are_by_counts, wordings
-from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text_templates import Commonness, Scale
 from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
@@ -60,8 +60,8 @@ class Parts:
     pairs: Pairs
     outcome: Outcome
     clusters: Ragged  # of each that elected the winner, then all members, sorted
-    counted: tuple[int, int]  # bound and shift of `Commonness`
-    common: NDArray[np.uint8]  # bits of its slots
+    scale: Scale
+    counts: NDArray[np.uint8]  # the table of `Commonness`
 
 
 class _Known(NamedTuple):
@@ -88,35 +88,51 @@ def part_stars(
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
-    counted = cache(lambda: Commonness(shingles))
-    compare = partial(_compared, prints, units, settings, counted)
     if prior is not None and _is_as_it_was(prior, units, sums, standing):
         advance(num)
-        return stars_of(prior.outcome, place), prior, compare
-    commonness = counted()
-    now = _before_joins(units, sums, standing, commonness)
+        counted = cache(lambda: Commonness(shingles, before=prior.counts, new=np.empty(0, np.int64)))
+        return stars_of(prior.outcome, place), prior, partial(_compared, prints, units, settings, counted)
+    now = _before_joins(units, sums, standing, Scale.of(shingles))
+    printed, at = _places(prior, now)
+    commonness = _counted(shingles, prior, now.scale, printed)
+    now = replace(now, counts=commonness.table)
     is_anew = np.ones(num, np.bool_)
     known = _Known({}, now.pairs)
     if prior is not None:
-        at = _places(prior, now)
-        is_new = np.ones(num, np.bool_)
-        is_new[at[at >= 0]] = False
+        is_new = _others(at, num)
         touched = is_new if is_new.all() else _touched(shingles, is_new)
         again, is_changed = _judged_again(prior, now, at, commonness)
         is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
         is_other[again.left[is_changed]] = is_other[again.right[is_changed]] = True
-        stays = ~_parts_with(prior, is_other | (touched[at] & (at >= 0)))
+        is_touched = is_other.copy()
+        is_touched[at >= 0] |= touched[at[at >= 0]]
+        stays = ~_parts_with(prior, is_touched)
         if num - stays.sum() <= _MOST_ANEW * num:
             now, known = _taken_over(prior, now, at, stays, is_other, again, is_changed)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
     now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
-    return stars_of(now.outcome, place), now, compare
+    return stars_of(now.outcome, place), now, partial(_compared, prints, units, settings, lambda: commonness)
 
 
-def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, commonness: Commonness) -> Parts:
-    """The texts, each a part of its own that nothing was compared with."""
+def _counted(shingles: Ragged, prior: Parts | None, scale: Scale, printed: Positions) -> Commonness:
+    """The counts of the corpus; where no text is gone, what is new is added to those of the join before. printed: where
+    its texts are."""
+    if prior is None or prior.scale != scale or (printed < 0).any():
+        return Commonness(shingles)
+    return Commonness(shingles, before=prior.counts, new=np.flatnonzero(_others(printed, len(shingles))))
+
+
+def _others(at: Positions, num: int) -> Mask:
+    """Which of so many texts are at none of these places."""
+    is_other = np.ones(num, np.bool_)
+    is_other[at[at >= 0]] = False
+    return is_other
+
+
+def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, scale: Scale) -> Parts:
+    """The texts, each a part of its own that nothing was compared with, without counts."""
     none = no_edges()
     return Parts(
         digests=units.digests,
@@ -132,8 +148,8 @@ def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, co
         pairs=Pairs.zeros(0),
         outcome=Outcome(none, none, none),
         clusters=Ragged.empty(0),
-        counted=(int(commonness.below), int(commonness.shift)),
-        common=commonness.common(),
+        scale=scale,
+        counts=np.empty(0, np.uint8),
     )
 
 
@@ -207,39 +223,48 @@ def _joined_anew(
     )  # fmt: skip
 
 
-def _places(prior: Parts, now: Parts) -> Positions:
-    """Where the texts of an earlier join stand now; -1 for those that are gone or are not what they were. All are,
-    where texts are counted or elected by other rules."""
-    nowhere = np.full(len(prior.digests), -1, np.int64)
-    is_one_rule = prior.criteria == now.criteria and prior.counted == now.counted
+def _places(prior: Parts | None, now: Parts) -> tuple[Positions, Positions]:
+    """(where the texts of an earlier join stand now, -1 for those that are gone or have other prints; the same, but -1
+    also for those that are not what they were). All are gone where nothing was joined."""
+    if prior is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    printed = places(prior.digests, now.digests)
+    old = np.flatnonzero(printed >= 0)
+    old = old[(prior.sums[old] == now.sums[printed[old]]).all(axis=1)]
+    new, nowhere = printed[old], np.full(len(printed), -1, np.int64)
+    printed, at = nowhere.copy(), nowhere.copy()
+    printed[old] = new
+    is_one_rule = prior.criteria == now.criteria and prior.scale == now.scale
     if not is_one_rule or (prior.items is None) != (now.items is None):
-        return nowhere
-    at = places(prior.digests, now.digests)
-    old = np.flatnonzero(at >= 0)
-    new = at[old]
+        return printed, nowhere
     if not (np.diff(now.rank[new][np.argsort(prior.rank[old])]) > 0).all():
-        return nowhere
-    is_same = (prior.sums[old] == now.sums[new]).all(axis=1)
-    is_same &= (prior.priority[old] == now.priority[new]) & (prior.is_clean[old] == now.is_clean[new])
+        return printed, nowhere
+    is_same = (prior.priority[old] == now.priority[new]) & (prior.is_clean[old] == now.is_clean[new])
     values = prior.values[old], now.values[new]
     is_same &= ((values[0] == values[1]) | (np.isnan(values[0]) & np.isnan(values[1]))).all(axis=1)
     if prior.items is not None and now.items is not None:
         is_same &= pc.equal(prior.items.take(old), now.items.take(new)).to_numpy(zero_copy_only=False)
-    at[old[~is_same]] = -1
-    return at
+    at[old[is_same]] = new[is_same]
+    return printed, at
 
 
 def _judged_again(prior: Parts, now: Parts, at: Positions, commonness: Commonness) -> tuple[Pairs, Mask]:
     """(the pairs of the earlier join that are there still, in its positions, with the codes that they have now; of
     which the wording is another one)."""
     pairs = prior.pairs.take((at[prior.pairs.left] >= 0) & (at[prior.pairs.right] >= 0))
-    crossed = np.zeros(len(now.rank), np.bool_)
-    if len(pairs.left):
-        commonness.mark_holders(prior.common ^ now.common, crossed)
-    left, right = at[pairs.left], at[pairs.right]
-    rows = np.flatnonzero(are_by_counts(pairs.code) | crossed[left] | crossed[right])
+    if not len(pairs.left):
+        return pairs, np.zeros(0, np.bool_)
+    sides = np.stack((at[pairs.left], at[pairs.right]))
+    by_counts, asked = are_by_counts(pairs.code), np.zeros(len(pairs.left), np.bool_)
+    for slots, of in zip(commonness.changes(prior.counts), (by_counts, ~by_counts), strict=True):
+        is_in = np.zeros(len(now.rank), np.bool_)
+        is_in[sides[:, of]] = True
+        texts = np.flatnonzero(is_in)
+        is_in[texts] = commonness.holders(slots, texts)
+        asked |= of & is_in[sides].any(axis=0)
+    rows = np.flatnonzero(asked)
     code = pairs.code.copy()
-    code[rows] = commonness.codes_of_pairs(left[rows], right[rows])
+    code[rows] = commonness.codes_of_pairs(sides[0, rows], sides[1, rows])
     return pairs._replace(code=code), wordings(code) != wordings(pairs.code)
 
 

@@ -26,13 +26,14 @@ from mmlake.dedup.kept_parts import Parts
 from mmlake.dedup.led import Candidates, Edges, Led, Outcome
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_pairs import Pairs
+from mmlake.dedup.text_templates import Scale
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
 _FORMAT = 7
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
-_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "common")
+_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "counts")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -178,7 +179,7 @@ def _arrays_of_parts(parts: Parts) -> Arrays:
     arrays: Arrays = {name: getattr(parts, name) for name in _PARTS}
     arrays |= _arrays_of_texts("digests", parts.digests)
     arrays["criteria"] = np.frombuffer(parts.criteria.encode(), np.uint8)
-    arrays["counted"] = np.array(parts.counted, np.uint64)
+    arrays["scale"] = np.array(parts.scale, np.uint64)
     arrays |= {"cluster_values": parts.clusters.values, "cluster_offsets": parts.clusters.offsets}
     if parts.items is not None:
         arrays |= _arrays_of_texts("items", parts.items)
@@ -189,7 +190,6 @@ def _arrays_of_parts(parts: Parts) -> Arrays:
 
 
 def _parts_of(arrays: dict[str, Any]) -> Parts:
-    below, shift = arrays["counted"].tolist()
     return Parts(
         digests=_texts_of(arrays, "digests"),
         items=_texts_of(arrays, "items") if "items.begins" in arrays else None,
@@ -197,7 +197,7 @@ def _parts_of(arrays: dict[str, Any]) -> Parts:
         pairs=Pairs(*(arrays[f"pairs.{name}"] for name in Pairs._fields)),
         outcome=Outcome._make(_edges_of(arrays, name) for name in Outcome._fields),
         clusters=_rows_of(arrays, "cluster"),
-        counted=(below, shift),
+        scale=Scale(*arrays["scale"].tolist()),
         **{name: arrays[name] for name in _PARTS},
     )
 

@@ -73,7 +73,7 @@ def _kernels() -> Kernels | None:
             "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*")),
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
-            "marked": Loop(_marked, ("u8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
+            "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
         },
         [__file__],
@@ -166,13 +166,15 @@ def _hits(
     values: Any, offsets: Any, bound: Any, least: Any, sought: Any, marks: Any, shift: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
     """Marks the sorted rows that hold one of the sought values, sorted, among their first `least` or below the bound.
-    marks: of the slots of these."""
+    marks: bits of the slots of these."""
     for row in range(out.shape[0]):
-        for at in range(offsets[row], offsets[row + 1]):
+        end, surely, is_hit = offsets[row + 1], offsets[row] + least, False
+        for at in range(offsets[row], end):
             value = values[at]
-            if out[row] or (value >= bound and at - offsets[row] >= least):
+            if at >= surely and value >= bound:
                 break
-            if marks[(value * np.uint64(0x9E3779B97F4A7C15)) >> shift] == 0:
+            slot = (value * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            if (marks[slot >> np.uint64(3)] >> (np.uint64(7) - (slot & np.uint64(7)))) & np.uint64(1) == 0:
                 continue
             low, high = 0, sought.shape[0]
             while low < high:
@@ -181,19 +183,28 @@ def _hits(
                     low = middle + 1
                 else:
                     high = middle
-            out[row] = low < sought.shape[0] and sought[low] == value
+            if low < sought.shape[0] and sought[low] == value:
+                is_hit = True
+                break
+        if is_hit:
+            out[row] = True
 
 
 def _marked(
-    values: Any, offsets: Any, below: Any, shift: Any, bits: Any, blocks: Any, out: Any
+    values: Any, offsets: Any, rows: Any, below: Any, shift: Any, bits: Any, blocks: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
-    """Marks the sorted rows of which a value up to a bound has its slot among the bits. blocks: whether any of 256 bits
-    is set, so that most are not read."""
-    for row in range(out.shape[0]):
-        for at in range(offsets[row], offsets[row + 1]):
-            if out[row] or values[at] > below:
+    """Marks which of these sorted rows have a value up to a bound of which the slot is among the bits. blocks: whether
+    any of 256 bits is set, so that most are not read."""
+    for at in range(rows.shape[0]):
+        is_in = False
+        for place in range(offsets[rows[at]], offsets[rows[at] + 1]):
+            value = values[place]
+            if value > below:
                 break
-            slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
-            if blocks[slot >> np.uint64(8)]:
-                bit = np.uint64(7) - (slot & np.uint64(7))
-                out[row] = (bits[slot >> np.uint64(3)] >> bit) & np.uint64(1) != 0
+            slot = (value * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            if not blocks[slot >> np.uint64(8)]:
+                continue
+            if (bits[slot >> np.uint64(3)] >> (np.uint64(7) - (slot & np.uint64(7)))) & np.uint64(1) != 0:
+                is_in = True
+                break
+        out[at] = is_in

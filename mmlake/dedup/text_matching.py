@@ -40,6 +40,7 @@ METHODS = ("jaccard-5gram", "containment-5gram", "revision")
 
 _KEY_SHARE = 16  # one in so many shingles of a long text is a key
 _MIN_KEYS = 32  # of each text: its smallest shingles, so that equal stretches have equal keys
+_SLOTS_PER_KEY = 64  # of a filter before keys are sought
 _BLOCK = 1 << 20  # shingles at once
 _WALK_WORK = 100  # for one text, in the unit of `text_kernels`
 
@@ -167,11 +168,11 @@ def mark_holders(shingles: Ragged, keys: U64, out: NDArray[np.bool_]) -> None:
         mine = sampled(shingles)
         out |= any_of(np.isin(mine.values, keys), mine.offsets)
         return
-    bits = max(10, (16 * len(keys)).bit_length())
-    marks, shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
-    marks[(keys * np.uint64(0x9E3779B97F4A7C15)) >> shift] = 1
+    bits = max(10, (_SLOTS_PER_KEY * len(keys)).bit_length())
+    is_slot, shift = np.zeros(1 << bits, np.bool_), np.uint64(64 - bits)
+    is_slot[(keys * np.uint64(0x9E3779B97F4A7C15)) >> shift] = True
     bound = np.uint64(2**64 // _KEY_SHARE)
-    kernels.hits(shingles.values, shingles.offsets, bound, _MIN_KEYS, keys, marks, shift, out)
+    kernels.hits(shingles.values, shingles.offsets, bound, _MIN_KEYS, keys, np.packbits(is_slot), shift, out)
 
 
 def key_recall(jaccard: float) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,19 +60,34 @@ class Siblings:
         return sizes
 
 
+class Scale(NamedTuple):
+    """What is counted, and in how many slots; of texts with about as many shingles it is one."""
+
+    below: int  # the largest shingle that is counted
+    shift: int  # of what a slot follows from
+
+    @classmethod
+    def of(cls, rows: Ragged) -> Scale:
+        """Of these texts. It depends on the mean number of their shingles in powers of two, so that a few more texts
+        seldom change it."""
+        num = len(rows.values)
+        halvings = max(0, round(math.log2(max(1.0, num / max(1, len(rows)) / _SAMPLES_PER_TEXT))))
+        return cls((2**64 - 1) >> halvings, 64 - max(8, (2 * num >> halvings).bit_length()))
+
+
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
-    def __init__(self, rows: Ragged) -> None:
-        """rows: the shingles of each text, distinct. What is counted depends on their mean number in powers of two, so
-        that a few more texts seldom change it."""
-        self._rows, shingles = rows, rows.values
-        mean = len(shingles) / max(1, len(rows))
-        halvings = max(0, round(math.log2(max(1.0, mean / _SAMPLES_PER_TEXT))))
-        self.below = np.uint64((2**64 - 1) >> halvings)
-        bits = max(8, (2 * len(shingles) >> halvings).bit_length())
-        self.shift = 64 - bits
-        self.table = current().zeros(1 << bits, np.uint8)
+    def __init__(
+        self, rows: Ragged, *, before: NDArray[np.uint8] | None = None, new: Positions | None = None
+    ) -> None:
+        """rows: the shingles of each text, distinct. before: the table of all but the new texts, of the same scale."""
+        self._rows, scale = rows, Scale.of(rows)
+        self.below, self.shift = np.uint64(scale.below), scale.shift
+        self.table = current().zeros(1 << (64 - scale.shift), np.uint8)
+        if before is not None and new is not None:
+            self.table[:], rows = before, rows.take(new)
+        shingles = rows.values
         kernels = key_kernels.compiled(len(shingles))
         if kernels is not None:
             kernels.counted(shingles, rows.offsets, self.below, np.uint64(self.shift), self.table)
@@ -88,26 +103,28 @@ class Commonness:
         one._rows = rows
         return one
 
-    def common(self) -> NDArray[np.uint8]:
-        """Of each slot whether as many texts hold its shingles as a template has, in bits."""
-        found = current().zeros(len(self.table) // 8, np.uint8)
+    def changes(self, before: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Of each slot, in bits, against another table of the same scale: whether its count is another one; whether in
+        one of both alone as many texts hold its shingles as a template has."""
+        found = tuple(current().zeros(len(self.table) // 8, np.uint8) for _ in range(2))
         for low in range(0, len(self.table), _SLOTS):
-            part = self.table[low : low + _SLOTS]
-            found[low // 8 : (low + len(part)) // 8] = np.packbits(part >= COMMON)
-        return found
+            one, other = self.table[low : low + _SLOTS], before[low : low + _SLOTS]
+            bits = slice(low // 8, (low + len(one)) // 8)
+            found[0][bits] = np.packbits(one != other)
+            found[1][bits] = np.packbits((one >= COMMON) != (other >= COMMON))
+        return found[0], found[1]
 
-    def mark_holders(self, slots: NDArray[np.uint8], out: NDArray[np.bool_]) -> None:
-        """Mark the texts with a shingle in one of these slots. slots: in bits, as `common` has them."""
-        if not slots.any():
-            return
-        values, offsets = self._rows.values, self._rows.offsets
-        kernels = key_kernels.compiled(len(values))
+    def holders(self, slots: NDArray[np.uint8], texts: Positions) -> NDArray[np.bool_]:
+        """Which of these texts have a shingle in one of the slots. slots: in bits, as `changes` has them."""
+        values, offsets, found = self._rows.values, self._rows.offsets, np.zeros(len(texts), np.bool_)
+        kernels = key_kernels.compiled(_SAMPLES_PER_TEXT * len(texts))
         if kernels is None:
-            is_in = np.unpackbits(slots)[self._slots(values)] > 0
-            out |= any_of(is_in & (values <= self.below), offsets)
-            return
+            rows = self._rows.take(texts)
+            is_in = np.unpackbits(slots)[self._slots(rows.values)] > 0
+            return any_of(is_in & (rows.values <= self.below), rows.offsets)
         blocks = slots.reshape(-1, 32).any(axis=1)
-        kernels.marked(values, offsets, self.below, np.uint64(self.shift), slots, blocks, out)
+        kernels.marked(values, offsets, texts, self.below, np.uint64(self.shift), slots, blocks, found)
+        return found
 
     def _slots(self, shingles: U64) -> U64:
         return (shingles * _SPREAD) >> np.uint64(self.shift)

@@ -171,7 +171,7 @@ def test_a_pair_is_judged_again_when_texts_that_share_no_key_with_it_make_its_wo
     (row,) = np.flatnonzero((with_few.pairs.left == 0) & (with_few.pairs.right == 1))
     assert are_by_counts(with_few.pairs.code)[row], "half of what they share stands in four others, no more"
     goes, with_all = joins(plain | pair | few | more, with_few)
-    assert parts.counted == with_few.counted == with_all.counted
+    assert parts.scale == with_few.scale == with_all.scale
     assert ("a", "b") not in goes, "what else they share stands in one other: no slot has as many as a template"
     goes, _ = joins(plain | pair | few | more, parts)
     assert ("a", "b") not in goes
