@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units, places
 from mmlake.dedup.kept_comparisons import joined, no_edges
 from mmlake.dedup.leaders import led_walk
@@ -210,8 +209,7 @@ def _joined_anew(
     walk.elections = {}
     outcome = walk.outcome()
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
-    ties = walk.postings
-    now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
+    now.part_of[rows] = rows[walk.part_of]
     now.is_beyond[rows] = matcher.pairs.is_beyond
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))

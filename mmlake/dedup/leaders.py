@@ -11,14 +11,16 @@ Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inve
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup import key_kernels
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, Scored, is_shared_out
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -31,6 +33,7 @@ _CHUNK = 64  # units compared with one other at once
 _ELECTED = 1 << 14  # clusters of which two members are known to elect whom at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _ALIVE = -1
+Cluster = tuple[int, ...]  # the members, sorted
 
 
 def stars(
@@ -80,8 +83,9 @@ class Walk:
         self._released: set[int] = set()  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
-        self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
-        self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
+        self._is_moved = scratch.zeros(num, np.bool_)  # leaders with other followers than when they last elected
+        self.known_elections: dict[Cluster, int] = {}  # whom clusters elect
+        self.elections: dict[Cluster, int] | None = None  # those that were asked for; None: nothing is kept
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
 
@@ -168,33 +172,56 @@ class Walk:
             self._elect(leaders[low : low + _ELECTED])
 
     def _elect(self, leaders: Positions) -> None:
-        # what clusters of two elect is found all at once: most are such
-        only = self._followers.only(leaders)
-        sides = np.sort(np.stack((leaders, np.where(only < 0, leaders, only))), axis=0)
-        winners = self._standing.elect_pairs(*sides)
-        of_groups = self._elected_groups(leaders[only < 0])
-        for leader, one, of_two in zip(leaders.tolist(), only.tolist(), winners.tolist(), strict=True):
-            followers = self._followers.of(leader)
-            if not followers:  # taken by a new survivor since
-                continue
-            members = tuple(sorted((leader, *followers)))
-            winner = self._elected(members, of_two if followers == [one] else of_groups.get(members))
+        clusters = [self._cluster(leader) for leader in leaders.tolist()]
+        winners = self._winners(leaders, clusters)
+        crowned = [(winners[one], one) for leader, one in zip(leaders, clusters, strict=True)
+                   if winners.get(one, leader) != leader]  # fmt: skip
+        taken = self._taken_by_each(crowned)
+        self._is_moved[leaders] = False
+        for leader, members in zip(leaders.tolist(), clusters, strict=True):
+            if self._is_moved[leader]:  # survivors before it took members or brought some
+                members = self._cluster(leader)
+                if len(members) == 1:
+                    continue
+            winner = self._elected(members, winners.get(members))
             if winner != leader:
-                self._crown(winner, leader)
+                self._crown(winner, leader, taken.get(members))
 
-    def _elected_groups(self, leaders: Positions) -> dict[tuple[int, ...], int]:
-        """Members, sorted, of larger clusters -> the one that they elect, where the matcher says at once how close they
-        are."""
-        if not isinstance(self._matcher, Scored):
+    def _cluster(self, leader: int) -> Cluster:
+        return tuple(sorted((leader, *self._followers.of(leader))))
+
+    def _winners(self, leaders: Positions, clusters: list[Cluster]) -> dict[Cluster, int]:
+        """Whom clusters elect, where it is known or found of many at once."""
+        # most are of two, of which no matcher is asked anything
+        sides = np.array([one for one in clusters if len(one) == 2], np.int64).reshape(-1, 2)
+        found = zip(map(tuple, sides.tolist()), self._standing.elect_pairs(*sides.T).tolist(), strict=True)
+        winners: dict[Cluster, int] = dict(found)
+        winners |= {one: self.known_elections[one] for one in clusters if one in self.known_elections}
+        asked = [one for one in clusters if one not in winners]
+        if isinstance(self._matcher, Paired):
+            elected = self._standing.elect_each([np.array(one, np.int64) for one in asked], self._closeness_of)
+            winners |= {one: winner for one, winner in zip(asked, elected, strict=True) if winner >= 0}
+        return winners
+
+    def _closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
+        found = self._matcher.compare_pairs(left, right) if isinstance(self._matcher, Paired) else None
+        return None if found is None else found.closeness
+
+    def _taken_by_each(self, crowned: list[tuple[int, Cluster]]) -> dict[Cluster, Found]:
+        """What each winner is to the other members of its cluster, in their order, where many are asked at once."""
+        others = [[one for one in members if one != winner] for winner, members in crowned]
+        if not others or not isinstance(self._matcher, Paired):
             return {}
-        groups = [tuple(sorted((leader, *self._followers.of(leader)))) for leader in leaders.tolist()]
-        groups = [members for members in groups if members not in self.known_elections]
-        asked = [np.array(members, np.int64) for members in groups]
-        winners = self._standing.elect_each(asked, self._matcher.closeness_of)
-        return {members: winner for members, winner in zip(groups, winners, strict=True) if winner >= 0}
+        ends = np.cumsum([len(one) for one in others])
+        left = np.repeat([winner for winner, _ in crowned], np.diff(ends, prepend=0))
+        found = self._matcher.compare_pairs(left, np.concatenate(others))
+        if found is None:
+            return {}
+        rows = np.split(np.arange(ends[-1]), ends[:-1])
+        return {members: found.at(at) for (_, members), at in zip(crowned, rows, strict=True)}
 
-    def _elected(self, members: tuple[int, ...], known: int | None) -> int:
-        winner = self.known_elections.get(members, known)
+    def _elected(self, members: Cluster, known: int | None) -> int:
+        winner = self.known_elections.get(members) if known is None else known
         if winner is None:
             winner = self._standing.elect(np.array(members, np.int64), self._closeness)
         if self.elections is not None:
@@ -242,7 +269,9 @@ class Walk:
             self._followers.keep(before, [member for member in self._followers.of(before) if member not in gone])
         for one, leader, edge in moves:
             self._follow(one, leader, edge)
-            self._take(leader, self._loosened(twins[one]))
+            loose = np.array(twins[one], np.int64)
+            self.leader_of[loose] = _ALIVE
+            self._take(leader, loose)
         return leaving.keys() | {leader for _, leader, _ in moves}
 
     def _by_head(self) -> dict[int, list[int]]:
@@ -254,6 +283,19 @@ class Walk:
 
     def _overlaps(self) -> Edges:
         return self._evidence.latest(len(self.order))
+
+    @functools.cached_property
+    def part_of(self) -> Positions:
+        """Of each unit one that stands for all that keys tie together, directly or through others."""
+        return self.postings.tied()
+
+    @functools.cached_property
+    def _num_tied(self) -> Positions:
+        """How many units keys tie together with each, itself included; 0 where that is not known or may not be all."""
+        is_all = self._matcher.neighbours is None and not is_shared_out(self._matcher)
+        if not is_all or key_kernels.compiled(len(self.postings.shared)) is None:
+            return np.zeros(len(self.order), np.int64)
+        return np.bincount(self.part_of)[self.part_of]
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
@@ -289,27 +331,37 @@ class Walk:
         at = found.best(self._standing.allows(others, one))
         if at < 0:
             return False
-        leader, members = int(others[at]), self._followers.pop(one)
+        leader, members = int(others[at]), self._loosened(one)
         self._follow(one, leader, of_leaders.edge(at))
-        self._take(leader, self._loosened(members))
+        self._take(leader, members)
         return True
 
     def _take(self, leader: int, units: Positions) -> None:
         """Let the units follow the leader where the exact measure agrees; release the others."""
         for low in range(0, len(units), _CHUNK):
             chunk = units[low : low + _CHUNK]
-            found = self._matcher.compare(leader, chunk)
-            agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(leader, chunk)
-            for at, unit in enumerate(chunk.tolist()):
-                if agreed[at]:
-                    self._follow(unit, leader, found.edge(at))
-                else:
-                    self._released.add(unit)
+            self._take_found(leader, chunk, self._matcher.compare(leader, chunk))
 
-    def _crown(self, winner: int, leader: int) -> None:
-        """The winner leads instead of the leader; the members that fail against it are released."""
-        members = self._loosened([leader, *self._followers.pop(leader)])
-        self._take(winner, members[members != winner])
+    def _take_found(self, leader: int, units: Positions, found: Found) -> None:
+        """The same, of units of which it is known what the leader is to them."""
+        agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(leader, units)
+        for at, unit in enumerate(units.tolist()):
+            if agreed[at]:
+                self._follow(unit, leader, found.edge(at))
+            else:
+                self._released.add(unit)
+
+    def _crown(self, winner: int, leader: int, found: Found | None) -> None:
+        """The winner leads instead of the leader; the members that fail against it are released. found: what it is to
+        them, sorted; None where it is not known."""
+        members = np.array(sorted((leader, *self._loosened(leader).tolist())), np.int64)
+        members, num_released = members[members != winner], len(self._released)
+        if found is None:
+            self._take(winner, members)
+        else:
+            self._take_found(winner, members, found)
+        if len(members) + 1 == self._num_tied[winner] and num_released == len(self._released):
+            return  # nobody outside has a key of theirs, and nobody inside is led anew
         self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
@@ -339,25 +391,30 @@ class Walk:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
         rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
-        return self._standing.elect(pair, self._closeness, rest=rest)
+        winner = -1
+        if isinstance(self._matcher, Paired):
+            winner = self._standing.elect_each([pair], self._closeness_of, rests=[rest])[0]
+        return self._standing.elect(pair, self._closeness, rest=rest) if winner < 0 else winner
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
         """The goer, which leads, follows the keeper, and so do its followers as far as they pass."""
         both_lead = self.leader_of[keeper] == _ALIVE and self.leader_of[goer] == _ALIVE and keeper != goer
         if not both_lead or not self._standing.allows(keeper, goer)[0]:
             return
-        members = self._loosened(self._followers.pop(goer))
+        members = self._loosened(goer)
         self._follow(goer, keeper, edge)
         self._take(keeper, members)
 
-    def _loosened(self, members: list[int]) -> Positions:
-        """The members, which follow nobody any more."""
-        loose = np.array(members, np.int64)
+    def _loosened(self, leader: int) -> Positions:
+        """Who follows the leader; they follow nobody any more."""
+        loose = np.array(self._followers.pop(leader), np.int64)
         self.leader_of[loose] = _ALIVE
+        self._is_moved[leader] = True
         return loose
 
     def _follow(self, one: int, leader: int, edge: Edge) -> None:
         self.leader_of[one] = leader
+        self._is_moved[leader] = True
         self._followers.add(leader, one, edge)
 
     def _enlist(self, one: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mmlake.dedup import key_kernels
 from mmlake.dedup.numbering import numbered
 from mmlake.dedup.prints import Positions, Ragged, blocks_of
 from mmlake.engine import cumulated, current
@@ -33,6 +34,10 @@ class Postings:
         """The rows of `shared` that are keys of the unit."""
         numbers: Positions = self._ids[self._offsets[one] : self._offsets[one + 1]]
         return numbers
+
+    def tied(self) -> Positions:
+        """For each unit the first one of those that it is tied to by keys, directly or through others."""
+        return key_kernels.tied(self._ids, self._offsets, len(self.shared))
 
     def holders(self, order: Positions) -> tuple[Positions, Positions]:
         """(the units that hold each of the `shared` keys, in this order, key by key; where each key's begin)."""

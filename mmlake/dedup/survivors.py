@@ -9,7 +9,7 @@ numbers in steps of the tolerance give a total order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,9 @@ _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many 
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
+# asks how close each of the ones is, in the mean, to the others in its row
+_Asking = Generator[tuple[Positions, Positions], NDArray[np.float64] | None, Positions]
+_Election = Generator[tuple[Positions, Positions], NDArray[np.float64] | None, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,10 +102,43 @@ class Standing:
     ) -> int:
         """The member that stays. closeness: mean score of a member with others. rest: what a member should be close to,
         in place of the members."""
-        others = members if rest is None else rest
+        election, means = self._election(members, members if rest is None else rest), None
+        while True:
+            try:
+                ones, others = election.send(means)
+            except StopIteration as ended:
+                return int(ended.value)
+            means = np.array([closeness(int(one), row) for one, row in zip(ones, others, strict=True)])
+
+    def elect_each(
+        self,
+        clusters: Sequence[Positions],
+        closeness_of: Callable[[Positions, Positions], NDArray[np.float64] | None],
+        *,
+        rests: Sequence[Positions] | None = None,
+    ) -> list[int]:
+        """What `elect` says of each cluster; -1 where closeness is not known at once.
+
+        closeness_of: scores of many pairs; None where they are not known at once. rests: as `elect` has it, of each.
+        """
+        winners = [-1] * len(clusters)
+        elections = [self._election(*sides) for sides in zip(clusters, rests or clusters, strict=True)]
+        means: dict[int, NDArray[np.float64] | None] = dict.fromkeys(range(len(clusters)))
+        while means:
+            asked = {}
+            for number, found in means.items():
+                try:
+                    asked[number] = elections[number].send(found)
+                except StopIteration as ended:
+                    winners[number] = int(ended.value)
+            means = _means(asked, closeness_of)
+        return winners
+
+    def _election(self, members: Positions, others: Positions) -> _Election:
+        """Asks how close some are to others, and ends with the member that stays."""
         left, at = self._narrowed(self._first(members), 0, others)
         while at < len(self.criteria):
-            left = self._closest(left, others, closeness, slack=self.criteria[at].margin)
+            left = yield from self._closest(left, others, slack=self.criteria[at].margin)
             left, at = self._narrowed(left, at + 1, others)
         return int(left[np.argmin(self.rank[left])])
 
@@ -121,39 +157,6 @@ class Standing:
             left = self._usual(left, at, others) if self.criteria[at].best == "usual" else self._best(left, at)
             at += 1
         return left, len(self.criteria)
-
-    def elect_each(
-        self,
-        clusters: Sequence[Positions],
-        closeness_of: Callable[[Positions, Positions], NDArray[np.float64] | None],
-    ) -> list[int]:
-        """What `elect` says of each cluster; -1 where its members are so many that they have to be asked in turn.
-
-        closeness_of: scores of many pairs; None where that is not known at once.
-        """
-        winners, asked = [-1] * len(clusters), []
-        for number, members in enumerate(clusters):
-            left, at = self._narrowed(self._first(members), 0, members)
-            if at == len(self.criteria) or len(members) < 3:
-                winners[number] = self.elect(members, lambda one, others: 0.0)
-            elif len(left) <= _FINALISTS:
-                rest = members[np.argsort(self.rank[members])]
-                others = np.stack([rest[rest != one][:_REST] for one in left])
-                asked.append((number, left, at, others))
-        if not asked:
-            return winners
-        ones = [np.repeat(left, others.shape[1]) for _, left, _, others in asked]
-        scores = closeness_of(np.concatenate(ones), np.concatenate([others.reshape(-1) for *_, others in asked]))
-        if scores is None:
-            return winners
-        low = 0
-        for number, left, at, others in asked:
-            means = scores[low : low + others.size].reshape(others.shape).mean(axis=1)
-            low += others.size
-            left, at = self._narrowed(left[means >= means.max() - self.criteria[at].margin], at + 1, clusters[number])
-            if at == len(self.criteria):
-                winners[number] = int(left[np.argmin(self.rank[left])])
-        return winners
 
     def elect_pairs(self, left: Positions, right: Positions) -> Positions:
         """What `elect` says of each two members alone: closeness, and what is usual, say nothing of two."""
@@ -229,19 +232,42 @@ class Standing:
         slack = max(criterion.margin, criterion.tolerance * max(abs(best), abs(value))) + _TINY
         return value >= best - slack if criterion.best == "high" else value <= best + slack
 
-    def _closest(
-        self, left: Positions, members: Positions, closeness: Callable[[int, Positions], float], *, slack: float
-    ) -> Positions:
+    def _closest(self, left: Positions, members: Positions, *, slack: float) -> _Asking:
         if len(members) < 3:
             return left
         rest = members[np.argsort(self.rank[members])]
         if len(left) > _FINALISTS:
             left = left[self.take(left).order()][:_STARTERS]
-            means = np.array([closeness(int(one), rest[rest != one][:_FEW]) for one in left])
+            means = yield left, _but_itself(left, rest, _FEW)
             left = left[np.argsort(-means, kind="stable")[:_FINALISTS]]
-        means = np.array([closeness(int(one), rest[rest != one][:_REST]) for one in left])
-        closest: Positions = left[means >= means.max() - slack]
-        return closest
+        means = yield left, _but_itself(left, rest, _REST)
+        return left[means >= means.max() - slack]
+
+
+def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:
+    """Of each the first of the rest, which it is one of, but itself: of shape (left, at most so many)."""
+    first = rest[: most + 1]
+    is_in = first != left[:, None]
+    is_in[is_in.all(axis=1), -1] = False
+    return np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
+
+
+def _means(
+    asked: dict[int, tuple[Positions, Positions]],
+    closeness_of: Callable[[Positions, Positions], NDArray[np.float64] | None],
+) -> dict[int, NDArray[np.float64] | None]:
+    """How close those of each question are to their others in the mean; none where that is not known at once."""
+    if not asked:
+        return {}
+    left = np.concatenate([np.repeat(ones, others.shape[1]) for ones, others in asked.values()])
+    scores = closeness_of(left, np.concatenate([others.reshape(-1) for _, others in asked.values()]))
+    if scores is None:
+        return {}
+    low, means = 0, {}
+    for number, (_, others) in asked.items():
+        means[number] = scores[low : low + others.size].reshape(others.shape).mean(axis=1)
+        low += others.size
+    return means
 
 
 def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:

@@ -100,12 +100,12 @@ class TextMatcher:
         self.pairs.add(one, others[unclear], codes, found.at(unclear))
         return found
 
-    def closeness_of(self, left: I64, right: I64) -> NDArray[np.float64] | None:
-        """How close the texts of each pair are, by compiled code; None where that does not pay."""
+    def compare_pairs(self, left: I64, right: I64) -> Found | None:
+        """The texts of each pair, by compiled code; None where that does not pay."""
         kernels = text_walk.compiled(int(self._sizes[right].sum()))
         if kernels is None:
             return None
-        return text_walk.compared(kernels, self._texts, self._marks, left, right).closeness
+        return text_walk.compared(kernels, self._texts, self._marks, left, right)
 
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""

@@ -78,9 +78,7 @@ class Scale(NamedTuple):
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
-    def __init__(
-        self, rows: Ragged, *, before: NDArray[np.uint8] | None = None, new: Positions | None = None
-    ) -> None:
+    def __init__(self, rows: Ragged, *, before: NDArray[np.uint8] | None = None, new: Positions | None = None) -> None:
         """rows: the shingles of each text, distinct. before: the table of all but the new texts, of the same scale."""
         self._rows, scale = rows, Scale.of(rows)
         self.below, self.shift = np.uint64(scale.below), scale.shift

@@ -165,7 +165,7 @@ def siblings(counts: Any) -> int:
 
 
 def code_of(counts: Any, fraction: Any) -> int:
-    """What two texts share, and whether every count decides on it: a code of `text_pairs`. Parameters: of `wording_of`."""
+    """What two texts share, as `wording_of` says it, and whether every count decides on it: a code of `text_pairs`."""
     wording = wording_of(counts, fraction)
     return wording + 4 if siblings(counts) >= MIN_SIBLINGS else wording
 

@@ -137,9 +137,7 @@ def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) ->
     return relation, score, method
 
 
-def _judged(
-    texts: Any, one: Any, other: Any, held: Any, wording: Any, marks: Any
-) -> Any:  # pragma: no cover: compiled
+def _judged(texts: Any, one: Any, other: Any, held: Any, wording: Any, marks: Any) -> Any:  # pragma: no cover: compiled
     """(relation, method) of two texts whose Jaccard is below the bound."""
     starts = texts.starts
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
