@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import key_kernels
+from mmlake.dedup.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired, is_shared_out
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -33,7 +34,6 @@ _CHUNK = 64  # units compared with one other at once
 _ELECTED = 1 << 14  # clusters of which two members are known to elect whom at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
 _ALIVE = -1
-Cluster = tuple[int, ...]  # the members, sorted
 
 
 def stars(
@@ -84,8 +84,8 @@ class Walk:
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
         self._is_moved = scratch.zeros(num, np.bool_)  # leaders with other followers than when they last elected
-        self.known_elections: dict[Cluster, int] = {}  # whom clusters elect
-        self.elections: dict[Cluster, int] | None = None  # those that were asked for; None: nothing is kept
+        self.known_elections: dict[Members, int] = {}  # whom clusters elect
+        self.elections: dict[Members, int] | None = None  # those that were asked for; None: nothing is kept
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
 
@@ -172,61 +172,49 @@ class Walk:
             self._elect(leaders[low : low + _ELECTED])
 
     def _elect(self, leaders: Positions) -> None:
-        clusters = [self._cluster(leader) for leader in leaders.tolist()]
-        winners = self._winners(leaders, clusters)
-        crowned = [(winners[one], one) for leader, one in zip(leaders, clusters, strict=True)
-                   if winners.get(one, leader) != leader]  # fmt: skip
-        taken = self._taken_by_each(crowned)
+        clusters = Clusters.of(leaders, self.leader_of)
+        winners = clusters.winners(self._standing, self._matcher, self.known_elections)
+        if self.elections is not None:
+            said = zip(clusters.each(), winners.tolist(), strict=True)
+            self.elections |= {members: winner for members, winner in said if winner >= 0}
         self._is_moved[leaders] = False
-        for leader, members in zip(leaders.tolist(), clusters, strict=True):
-            if self._is_moved[leader]:  # survivors before it took members or brought some
-                members = self._cluster(leader)
-                if len(members) == 1:
-                    continue
-            winner = self._elected(members, winners.get(members))
+        taken = clusters.taken(winners, self._matcher)
+        found = {} if taken is None else self._crown_apart(clusters, taken, winners)
+        for row, (leader, winner) in enumerate(zip(leaders.tolist(), winners.tolist(), strict=True)):
+            if winner < 0 or self._is_moved[leader]:  # survivors before it took members or brought some
+                members = tuple(sorted((leader, *self._followers.of(leader))))
+                winner = self._elected(members) if len(members) > 1 else leader
+                found.pop(row, None)
             if winner != leader:
-                self._crown(winner, leader, taken.get(members))
+                self._crown(winner, leader, found.get(row))
 
-    def _cluster(self, leader: int) -> Cluster:
-        return tuple(sorted((leader, *self._followers.of(leader))))
-
-    def _winners(self, leaders: Positions, clusters: list[Cluster]) -> dict[Cluster, int]:
-        """Whom clusters elect, where it is known or found of many at once."""
-        # most are of two, of which no matcher is asked anything
-        sides = np.array([one for one in clusters if len(one) == 2], np.int64).reshape(-1, 2)
-        found = zip(map(tuple, sides.tolist()), self._standing.elect_pairs(*sides.T).tolist(), strict=True)
-        winners: dict[Cluster, int] = dict(found)
-        winners |= {one: self.known_elections[one] for one in clusters if one in self.known_elections}
-        asked = [one for one in clusters if one not in winners]
-        if isinstance(self._matcher, Paired):
-            elected = self._standing.elect_each([np.array(one, np.int64) for one in asked], self._closeness_of)
-            winners |= {one: winner for one, winner in zip(asked, elected, strict=True) if winner >= 0}
-        return winners
-
-    def _closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
-        found = self._matcher.compare_pairs(left, right) if isinstance(self._matcher, Paired) else None
-        return None if found is None else found.closeness
-
-    def _taken_by_each(self, crowned: list[tuple[int, Cluster]]) -> dict[Cluster, Found]:
-        """What each winner is to the other members of its cluster, in their order, where many are asked at once."""
-        others = [[one for one in members if one != winner] for winner, members in crowned]
-        if not others or not isinstance(self._matcher, Paired):
-            return {}
-        ends = np.cumsum([len(one) for one in others])
-        left = np.repeat([winner for winner, _ in crowned], np.diff(ends, prepend=0))
-        found = self._matcher.compare_pairs(left, np.concatenate(others))
-        if found is None:
-            return {}
-        rows = np.split(np.arange(ends[-1]), ends[:-1])
-        return {members: found.at(at) for (_, members), at in zip(crowned, rows, strict=True)}
-
-    def _elected(self, members: Cluster, known: int | None) -> int:
-        winner = self.known_elections.get(members) if known is None else known
+    def _elected(self, members: Members) -> int:
+        winner = self.known_elections.get(members)
         if winner is None:
-            winner = self._standing.elect(np.array(members, np.int64), self._closeness)
+            winner = self._standing.elect(np.array(members, np.int64), Closeness(self._matcher))
         if self.elections is not None:
             self.elections[members] = winner
         return winner
+
+    def _crown_apart(self, clusters: Clusters, taken: Taken, winners: Positions) -> dict[int, Found]:
+        """Let winners lead whose clusters nobody outside has a key in common with, and all of whose members follow
+        them; in `winners` their leaders stand for them. Of the others what was found."""
+        found, begins = taken.found, taken.begins
+        agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(taken.left, taken.right)
+        sizes = np.diff(begins)
+        is_apart = self._num_tied[taken.left[begins[:-1]]] == sizes + 1
+        is_apart &= np.logical_and.reduceat(agreed, begins[:-1])
+        rows = np.repeat(is_apart, sizes)
+        left, right, edges = taken.left[rows], taken.right[rows], found.at(rows)
+        relation = np.where(edges.relation == HOLDS, INSIDE, edges.relation).astype(np.int8)
+        apart = taken.clusters[is_apart]
+        self._followers.leave(clusters.leaders[apart])
+        self.leader_of[left], self.leader_of[right] = _ALIVE, left
+        self._followers.add_all(Edges(left, right, relation, edges.score, edges.method, edges.spans_s))
+        self._enlisted[right], self._enlisted[left] = False, True
+        winners[apart] = clusters.leaders[apart]
+        rest = zip(taken.clusters.tolist(), is_apart.tolist(), begins[:-1].tolist(), begins[1:].tolist(), strict=True)
+        return {row: found.at(slice(low, high)) for row, done, low, high in rest if not done}
 
     def settle(self) -> None:
         """Lead anew what was released, and let what holds a leader take it, until nothing moves."""
@@ -391,10 +379,7 @@ class Walk:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
         rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
-        winner = -1
-        if isinstance(self._matcher, Paired):
-            winner = self._standing.elect_each([pair], self._closeness_of, rests=[rest])[0]
-        return self._standing.elect(pair, self._closeness, rest=rest) if winner < 0 else winner
+        return self._standing.elect(pair, Closeness(self._matcher), rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
         """The goer, which leads, follows the keeper, and so do its followers as far as they pass."""
@@ -427,9 +412,3 @@ class Walk:
             spans = None if edge.spans_s is None else (*edge.spans_s[2:], *edge.spans_s[:2])
             edge, one, other = Edge(edge.relation, edge.score, edge.method, spans), other, one
         self._evidence.add(other, one, edge)
-
-    def _closeness(self, one: int, others: Positions) -> float:
-        scores = [
-            self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
-        ]
-        return float(np.concatenate(scores).mean()) if scores else 0.0

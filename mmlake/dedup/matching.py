@@ -62,7 +62,7 @@ class Found(NamedTuple):
         at = int(np.argmax(scores))
         return at if scores[at] > 0 else -1
 
-    def at(self, rows: NDArray[np.bool_] | Positions) -> Found:
+    def at(self, rows: NDArray[np.bool_] | Positions | slice) -> Found:
         """These rows of it."""
         spans = None if self.spans_s is None else self.spans_s[rows]
         detail = None if self.detail is None else self.detail[rows]
