@@ -11,6 +11,7 @@ went. Pairs of which nothing changed are not compared again.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -38,7 +39,6 @@ from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
-Elected = dict[tuple[int, ...], int]  # members, sorted -> the one that stays
 Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
@@ -66,7 +66,7 @@ class Parts:
 class _Known(NamedTuple):
     """What an earlier join found of texts that are joined anew, in positions of the corpus."""
 
-    elected: Elected  # of clusters in which nothing changed
+    elected: Ragged  # clusters in which nothing changed, as `Parts` has them
     pairs: Pairs  # of which nothing changed
 
 
@@ -96,7 +96,7 @@ def part_stars(
     commonness = _counted(shingles, prior, now.scale, printed)
     now = replace(now, counts=commonness.table)
     is_anew = np.ones(num, np.bool_)
-    known = _Known({}, now.pairs)
+    known = _Known(now.clusters, now.pairs)
     if prior is not None:
         is_new = _others(at, num)
         touched = is_new if is_new.all() else _touched(shingles, is_new)
@@ -203,9 +203,10 @@ def _joined_anew(
     place[rows] = np.arange(len(rows))
     matcher = TextMatcher(mine, settings, commonness=commonness, known=known.pairs.moved(place))
     walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
-    walk.known_elections = {
-        tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
-    }
+    elected = _moved(known.elected, place)
+    row, ends = elected.values.tolist(), elected.offsets.tolist()
+    # digests are sorted in both, so members stay sorted
+    walk.known_elections = {tuple(row[low + 1 : high]): row[low] for low, high in itertools.pairwise(ends)}
     walk.elections = {}
     outcome = walk.outcome()
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
@@ -284,15 +285,17 @@ def _taken_over(
     of_staying = stays[members[begins]]
     is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
     elects = prior.clusters.take(np.flatnonzero(is_same))
-    row, ends = at[elects.values.astype(np.int64)].tolist(), elects.offsets.tolist()
-    # digests are sorted in both, so members stay sorted
-    elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
     clusters = prior.clusters.take(np.flatnonzero(of_staying))
     left, right = stays[again.left], stays[again.right]  # one alone: what tied them together is gone
     return replace(
         now, outcome=outcome, pairs=again.take(left & right).moved(at),
-        clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
-    ), _Known(elected, again.take(~(left | right | is_changed)).moved(at))  # fmt: skip
+        clusters=_moved(clusters, at),
+    ), _Known(_moved(elects, at), again.take(~(left | right | is_changed)).moved(at))  # fmt: skip
+
+
+def _moved(clusters: Ragged, at: Positions) -> Ragged:
+    """Of texts that stand elsewhere, in an order that stays."""
+    return Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets)
 
 
 def _touched(shingles: Ragged, is_new: Mask) -> Mask:

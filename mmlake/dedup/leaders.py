@@ -66,7 +66,7 @@ class Walk:
     """Who follows whom, while it is found out."""
 
     def __init__(self, matcher: Matcher, standing: Standing) -> None:
-        self._matcher, self._standing = matcher, standing
+        self._matcher, self._standing, self._closeness = matcher, standing, Closeness(matcher)
         num, scratch = len(standing), current()
         self.order = scratch.laid(standing.order())
         self.place = scratch.zeros(num, np.int64)
@@ -173,12 +173,13 @@ class Walk:
 
     def _elect(self, leaders: Positions) -> None:
         clusters = Clusters.of(leaders, self.leader_of)
-        winners = clusters.winners(self._standing, self._matcher, self.known_elections)
+        winners = clusters.winners(self._standing, self._closeness, self.known_elections)
         if self.elections is not None:
             said = zip(clusters.each(), winners.tolist(), strict=True)
             self.elections |= {members: winner for members, winner in said if winner >= 0}
         self._is_moved[leaders] = False
-        taken = clusters.taken(winners, self._matcher)
+        paired = self._closeness.paired
+        taken = None if paired is None else clusters.taken(winners, paired)
         found = {} if taken is None else self._crown_apart(clusters, taken, winners)
         for row, (leader, winner) in enumerate(zip(leaders.tolist(), winners.tolist(), strict=True)):
             if winner < 0 or self._is_moved[leader]:  # survivors before it took members or brought some
@@ -191,7 +192,7 @@ class Walk:
     def _elected(self, members: Members) -> int:
         winner = self.known_elections.get(members)
         if winner is None:
-            winner = self._standing.elect(np.array(members, np.int64), Closeness(self._matcher))
+            winner = self._standing.elect(np.array(members, np.int64), self._closeness)
         if self.elections is not None:
             self.elections[members] = winner
         return winner
@@ -379,7 +380,7 @@ class Walk:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
         rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
-        return self._standing.elect(pair, Closeness(self._matcher), rest=rest)
+        return self._standing.elect(pair, self._closeness, rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
         """The goer, which leads, follows the keeper, and so do its followers as far as they pass."""

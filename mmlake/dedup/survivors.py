@@ -125,7 +125,7 @@ class Standing:
                 left = self._are_usual(rows, left, at)
             elif not criterion.is_of_cluster:
                 left &= self._are_best(rows, left, at)
-        winners = rows[np.arange(num), np.argmax(left, axis=1)]
+        winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
         winners[~is_open] = -1
         return winners
 
@@ -253,7 +253,8 @@ def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:
     first = rest[: most + 1]
     is_in = first != left[:, None]
     is_in[is_in.all(axis=1), -1] = False
-    return np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
+    others: Positions = np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
+    return others
 
 
 def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:

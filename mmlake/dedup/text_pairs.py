@@ -8,7 +8,7 @@ beyond that decide as well. So a wording is kept with a mark that says which of 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Pairs(NamedTuple):
 
     def take(self, rows: Positions | NDArray[np.bool_]) -> Pairs:
         """These rows, in this order."""
-        return Pairs(*(column[rows] for column in self))
+        return Pairs(*(column[rows] for column in self._columns()))
 
     def moved(self, at: Positions) -> Pairs:
         """Of texts that stand elsewhere, in an order that stays."""
@@ -48,7 +48,13 @@ class Pairs(NamedTuple):
 
     def and_those(self, others: Pairs) -> Pairs:
         """The rows of both."""
-        return Pairs(*(np.concatenate(columns) for columns in zip(self, others, strict=True)))
+        columns = zip(self._columns(), others._columns(), strict=True)
+        return Pairs(*(np.concatenate(both) for both in columns))
+
+    def fill(self, begin: int, others: Pairs) -> None:
+        """Rows from this one on are the others'."""
+        for column, values in zip(self._columns(), others._columns(), strict=True):
+            column[begin : begin + len(values)] = values
 
     def distinct(self, num: int) -> Pairs:
         """Each pair once, sorted. num: positions are below it."""
@@ -56,13 +62,17 @@ class Pairs(NamedTuple):
         rows = np.argsort(codes, kind="stable")
         return self.take(rows[np.diff(codes[rows], prepend=-1) != 0])
 
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return tuple(self)
+
 
 _KINDS = (np.int32, np.int32, np.int8, np.int8, np.int8, np.float64)
 
 
 def are_by_counts(codes: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Of which of these every count decides."""
-    return (codes & _BY_COUNTS) != 0
+    found: NDArray[np.bool_] = (codes & _BY_COUNTS) != 0
+    return found
 
 
 def wordings(codes: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -78,8 +88,7 @@ class KnownPairs:
         known = Pairs.zeros(0) if known is None else known
         num_known = len(known.left)
         self.rows = Pairs.zeros(num_known + _PER_TEXT * (num + 1))
-        for column, values in zip(self.rows, known, strict=True):
-            column[:num_known] = values
+        self.rows.fill(0, known)
         self.ends = np.array([num_known, 0])  # how many there are; how many of them `slots` lists
         # compiled code finds a pair by them: row + 1 at a place that follows from it, or behind that
         self.slots = current().zeros(max(_LEAST_SLOTS, 1 << (4 * num + 2 * num_known).bit_length()), np.int32)
@@ -89,13 +98,10 @@ class KnownPairs:
         """What this text is to others, as far as there is room."""
         low = int(self.ends[0])
         fits = np.arange(len(others)) < len(self.rows.left) - low
-        high = low + int(fits.sum())
-        is_left = one < others
-        relation = np.where(is_left, found.relation, found.mirrored().relation)
-        columns = np.minimum(one, others), np.maximum(one, others), codes, relation, found.method, found.score
-        for column, values in zip(self.rows, columns, strict=True):
-            column[low:high] = values[fits]
-        self.ends[0] = high
+        relation = np.where(one < others, found.relation, found.mirrored().relation)
+        sides = np.minimum(one, others).astype(np.int32), np.maximum(one, others).astype(np.int32)
+        self.rows.fill(low, Pairs(*sides, codes, relation, found.method, found.score).take(fits))
+        self.ends[0] += fits.sum()
         self.is_beyond[others[~fits]] = True
         self.is_beyond[one] |= not fits.all()
 

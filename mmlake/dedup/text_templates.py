@@ -151,8 +151,8 @@ class Commonness:
             room = np.zeros((3, _MOST + 1), np.int64)
             kernels.judge(sampled, counts, begins, ends, self.below, at[left], at[right], found, room)
             return found
-        for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            found[at] = self.codes(one, np.array([other]))[0]
+        for row, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+            found[row] = self.codes(one, np.array([other]))[0]
         return found
 
     def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:

@@ -197,7 +197,7 @@ def _listed(marks: Any) -> None:  # pragma: no cover: compiled
         marks.slots[_place_of(marks.left[row], marks.right[row], marks)] = marks.ends[1]
 
 
-def _row_of(one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+def _row_of(one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
     """The row of a pair that is known; -1 where it is not."""
     _listed(marks)
     return np.int64(marks.slots[_place_of(min(one, other), max(one, other), marks)]) - 1
@@ -220,7 +220,8 @@ def _note(
 
 def _recalled(texts: Any, one: Any, other: Any, row: Any, marks: Any) -> Any:  # pragma: no cover: compiled
     """What the one is to the other, of a pair that is known."""
-    relation, method = np.int64(marks.relation[row]), np.int64(marks.method[row])
+    relation: Any = np.int64(marks.relation[row])
+    method = np.int64(marks.method[row])
     if relation in (INSIDE, HOLDS):
         if method == CONTAINED:  # as `of_sets` says it, of two of one size as well
             size, other_size = texts.starts[one + 1] - texts.starts[one], texts.starts[other + 1] - texts.starts[other]
@@ -265,19 +266,20 @@ def _judge(
         room[:, :width] = 0
         i, stop, j, end = begins[left[pair]], ends[left[pair]], begins[right[pair]], ends[right[pair]]
         width = 1
-        while i < stop or j < end:
-            if j == end or (i < stop and sampled[i] < sampled[j]):
-                row, num = 1, counts[i]
-                i += 1
-            elif i == stop or sampled[j] < sampled[i]:
-                row, num = 2, counts[j]
-                j += 1
-            else:
-                row, num = 0, counts[i]
-                i += 1
-                j += 1
-            room[row, num] += 1
+        while i < stop and j < end:  # without a branch, which no processor foresees
+            one, other = sampled[i], sampled[j]
+            is_left, is_right = one < other, one > other
+            num = counts[j] if is_right else counts[i]
+            room[np.int64(is_left) + 2 * np.int64(is_right), num] += 1
             width = max(width, num + 1)
+            i += one <= other
+            j += one >= other
+        for at in range(i, stop):
+            room[1, counts[at]] += 1
+            width = max(width, counts[at] + 1)
+        for at in range(j, end):
+            room[2, counts[at]] += 1
+            width = max(width, counts[at] + 1)
         out[pair] = code_of(room[:, :width], fraction)
 
 
