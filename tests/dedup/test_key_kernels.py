@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import key_kernels, text_kernels
+from mmlake.dedup import key_kernels, text_kernels, text_templates
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_matching import sampled
@@ -53,6 +53,28 @@ def test_compiled_and_plain_code_sample_and_count_alike(distinct, monkeypatch):
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
+
+
+@pytest.mark.parametrize("distinct", [1, 300, 100_000])
+def test_counts_that_new_texts_are_added_to_are_those_of_all(distinct, monkeypatch):
+    """Above 255 texts, too; and both ways find the same texts with a changed count."""
+    rng = np.random.default_rng(distinct)
+    rows = rows_of(rng, distinct=distinct)
+    rows = rows.take(np.r_[np.arange(len(rows)), np.full(300, int(np.argmax(rows.lengths)))])
+    new, num = np.sort(rng.permutation(len(rows))[:200]), len(rows)
+    old = rows.take(np.setdiff1d(np.arange(num), new))
+    monkeypatch.setattr(text_templates.Scale, "of", classmethod(lambda cls, _: cls(2**63, 50)))
+
+    def made():
+        before, whole = Commonness(old).table, Commonness(rows)
+        added = Commonness(rows, before=before, new=new)
+        assert np.array_equal(added.table, whole.table)
+        changed, crossed = added.changes(before)
+        return [added.holders(slots, np.arange(1, num, 2)).tolist() for slots in (changed, crossed)]
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+    assert not distinct > 1 or any(plain[0])
 
 
 def test_nothing_is_numbered_where_there_is_nothing(monkeypatch):
