@@ -31,7 +31,7 @@ def answers(matcher, others):
     return [np.concatenate([getattr(one, name) for one in found]).tolist() for name in ("relation", "score", "method")]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 3])
 def test_known_pairs_are_recalled_as_they_are_compared(monkeypatch, seed):
     """Those that this join found, by numpy or by compiled code, and those of the join before."""
     (prints, others), settings = family(seed), DedupSettings()
