@@ -60,7 +60,7 @@ class Parts:
     outcome: Outcome
     clusters: Ragged  # of each that elected the winner, then all members, sorted
     scale: Scale
-    counts: NDArray[np.uint8]  # the table of `Commonness`
+    common: NDArray[np.uint8]  # as `Commonness` has it
 
 
 class _Known(NamedTuple):
@@ -87,20 +87,20 @@ def part_stars(
     order = standing.order()
     place = np.empty(num, np.int64)
     place[order] = np.arange(num)
+    counted = cache(lambda: Commonness(shingles))
+    compare = partial(_compared, prints, units, settings, counted)
     if prior is not None and _is_as_it_was(prior, units, sums, standing):
         advance(num)
-        counted = cache(lambda: Commonness(shingles, before=prior.counts, new=np.empty(0, np.int64)))
-        return stars_of(prior.outcome, place), prior, partial(_compared, prints, units, settings, counted)
-    now = _before_joins(units, sums, standing, Scale.of(shingles))
-    printed, at = _places(prior, now)
-    commonness = _counted(shingles, prior, now.scale, printed)
-    now = replace(now, counts=commonness.table)
+        return stars_of(prior.outcome, place), prior, compare
+    commonness = counted()
+    now = _before_joins(units, sums, standing, commonness)
     is_anew = np.ones(num, np.bool_)
     known = _Known(now.clusters, now.pairs)
     if prior is not None:
+        printed, at = _places(prior, now)
         is_new = _others(at, num)
         touched = is_new if is_new.all() else _touched(shingles, is_new)
-        again, is_changed = _judged_again(prior, now, at, commonness)
+        again, is_changed = _judged_again(prior, now, printed, at, commonness)
         is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
         is_other[again.left[is_changed]] = is_other[again.right[is_changed]] = True
         is_touched = is_other.copy()
@@ -112,15 +112,7 @@ def part_stars(
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
     now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
-    return stars_of(now.outcome, place), now, partial(_compared, prints, units, settings, lambda: commonness)
-
-
-def _counted(shingles: Ragged, prior: Parts | None, scale: Scale, printed: Positions) -> Commonness:
-    """The counts of the corpus; where no text is gone, what is new is added to those of the join before. printed: where
-    its texts are."""
-    if prior is None or prior.scale != scale or (printed < 0).any():
-        return Commonness(shingles)
-    return Commonness(shingles, before=prior.counts, new=np.flatnonzero(_others(printed, len(shingles))))
+    return stars_of(now.outcome, place), now, compare
 
 
 def _others(at: Positions, num: int) -> Mask:
@@ -130,8 +122,8 @@ def _others(at: Positions, num: int) -> Mask:
     return is_other
 
 
-def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, scale: Scale) -> Parts:
-    """The texts, each a part of its own that nothing was compared with, without counts."""
+def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, commonness: Commonness) -> Parts:
+    """The texts, each a part of its own that nothing was compared with."""
     none = no_edges()
     return Parts(
         digests=units.digests,
@@ -147,8 +139,8 @@ def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, sc
         pairs=Pairs.zeros(0),
         outcome=Outcome(none, none, none),
         clusters=Ragged.empty(0),
-        scale=scale,
-        counts=np.empty(0, np.uint8),
+        scale=commonness.scale,
+        common=commonness.common(),
     )
 
 
@@ -222,11 +214,9 @@ def _joined_anew(
     )  # fmt: skip
 
 
-def _places(prior: Parts | None, now: Parts) -> tuple[Positions, Positions]:
+def _places(prior: Parts, now: Parts) -> tuple[Positions, Positions]:
     """(where the texts of an earlier join stand now, -1 for those that are gone or have other prints; the same, but -1
-    also for those that are not what they were). All are gone where nothing was joined."""
-    if prior is None:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+    also for those that stand otherwise, and for all where they are counted or elected by other rules)."""
     printed = places(prior.digests, now.digests)
     old = np.flatnonzero(printed >= 0)
     old = old[(prior.sums[old] == now.sums[printed[old]]).all(axis=1)]
@@ -247,24 +237,34 @@ def _places(prior: Parts | None, now: Parts) -> tuple[Positions, Positions]:
     return printed, at
 
 
-def _judged_again(prior: Parts, now: Parts, at: Positions, commonness: Commonness) -> tuple[Pairs, Mask]:
+def _judged_again(
+    prior: Parts, now: Parts, printed: Positions, at: Positions, commonness: Commonness
+) -> tuple[Pairs, Mask]:
     """(the pairs of the earlier join that are there still, in its positions, with the codes that they have now; of
-    which the wording is another one)."""
+    which the wording is another one). printed, at: of `_places`."""
     pairs = prior.pairs.take((at[prior.pairs.left] >= 0) & (at[prior.pairs.right] >= 0))
     if not len(pairs.left):
         return pairs, np.zeros(0, np.bool_)
-    sides = np.stack((at[pairs.left], at[pairs.right]))
-    by_counts, asked = are_by_counts(pairs.code), np.zeros(len(pairs.left), np.bool_)
-    for slots, of in zip(commonness.changes(prior.counts), (by_counts, ~by_counts), strict=True):
-        is_in = np.zeros(len(now.rank), np.bool_)
-        is_in[sides[:, of]] = True
-        texts = np.flatnonzero(is_in)
-        is_in[texts] = commonness.holders(slots, texts)
-        asked |= of & is_in[sides].any(axis=0)
+    sides, by_counts = np.stack((at[pairs.left], at[pairs.right])), are_by_counts(pairs.code)
+    asked: Mask = ~by_counts & _hold(sides, ~by_counts, prior.common ^ now.common, commonness)
+    if (printed < 0).any():  # which counts are others is not known: what is gone is known by its digest alone
+        asked |= by_counts
+    else:
+        new = np.flatnonzero(_others(printed, len(now.rank)))
+        asked |= by_counts & _hold(sides, by_counts, commonness.slots_of(new), commonness)
     rows = np.flatnonzero(asked)
     code = pairs.code.copy()
     code[rows] = commonness.codes_of_pairs(sides[0, rows], sides[1, rows])
     return pairs._replace(code=code), wordings(code) != wordings(pairs.code)
+
+
+def _hold(sides: Positions, of: Mask, slots: NDArray[np.uint8], commonness: Commonness) -> Mask:
+    """Which pairs have a text with a shingle in one of these slots. sides: of shape (2, pairs). of: those asked for."""
+    holds = np.zeros(len(commonness), np.bool_)
+    holds[sides[:, of]] = True
+    texts = np.flatnonzero(holds)
+    holds[texts] = commonness.holders(slots, texts)
+    return holds[sides[0]] | holds[sides[1]]
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:

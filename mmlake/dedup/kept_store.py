@@ -33,7 +33,7 @@ from mmlake.store import write_atomically
 _FORMAT = 7
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
-_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "counts")
+_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "common")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 

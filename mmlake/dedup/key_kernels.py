@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from mmlake.dedup import text_kernels
 from mmlake.dedup.machine_code import Loop, loops
 
+_PARTS = 64  # of a table of counts, a quarter of a megabyte each at 100,000 texts
+_MOST_TOGETHER = 1 << 16  # slots of one part that are counted together
 _WORK = 16  # values for one unit of the work that pays for compiled code
 
 
@@ -52,6 +54,15 @@ def numbered(
     return shared, ids[:num].copy(), lengths
 
 
+def counted(
+    kernels: Kernels, values: NDArray[np.uint64], offsets: NDArray[np.int64], below: int, table: NDArray[np.uint8]
+) -> None:
+    """Count the values of sorted rows up to a bound in a table, which has a power of two of slots."""
+    room = np.empty((_PARTS, min(_MOST_TOGETHER, 16 + len(values) // _PARTS)), np.uint32)
+    shift = np.uint64(65 - len(table).bit_length())
+    kernels.counted(values, offsets, np.uint64(below), shift, table, room, np.zeros(_PARTS, np.int64))
+
+
 def tied(numbers: NDArray[np.int32], offsets: NDArray[np.int64], num_keys: int) -> NDArray[np.int64]:
     """For each unit the first one of those that it is tied to by keys, directly or through others.
 
@@ -70,7 +81,7 @@ def _kernels() -> Kernels | None:
         {
             "repeated": Loop(_repeated, ("u8*", "u1*", "u8", "b1*")),
             "numbers": Loop(_numbers, ("u8*", "i8*", "b1*", "u8*", "i4*", "u8", "i4*", "i8*")),
-            "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*")),
+            "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*", "u4**", "i8*"), (_emptied,)),
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
@@ -119,14 +130,35 @@ def _numbers(
     return num
 
 
-def _counted(values: Any, offsets: Any, below: Any, shift: Any, table: Any) -> None:  # pragma: no cover: compiled
-    """Counts, in a table of one byte per slot, the values of sorted rows up to a bound."""
+def _counted(
+    values: Any, offsets: Any, below: Any, shift: Any, table: Any, room: Any, sizes: Any
+) -> None:  # pragma: no cover: compiled
+    """Counts, in a table of one byte per slot, the values of sorted rows up to a bound. room: for each of as many parts
+    of the table, a power of two, slots that are counted together, so that they are near each other; sizes: zeros."""
+    bits = np.uint64(0)
+    while room.shape[0] << bits < table.shape[0]:
+        bits += np.uint64(1)
     for row in range(offsets.shape[0] - 1):
         for at in range(offsets[row], offsets[row + 1]):
             if values[at] > below:
                 break
             slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
-            table[slot] = min(table[slot] + 1, 255)
+            part = slot >> bits
+            room[part, sizes[part]] = np.uint32(slot - (part << bits))
+            sizes[part] += 1
+            if sizes[part] == room.shape[1]:
+                _emptied(part, table, bits, room, sizes)
+    for part in range(room.shape[0]):
+        _emptied(np.uint64(part), table, bits, room, sizes)
+
+
+def _emptied(part: Any, table: Any, bits: Any, room: Any, sizes: Any) -> None:  # pragma: no cover: compiled
+    """Counts the slots of one part."""
+    begin = part << bits
+    for at in range(sizes[part]):
+        slot = begin + np.uint64(room[part, at])
+        table[slot] = min(table[slot] + 1, 255)
+    sizes[part] = 0
 
 
 def _low(values: Any, offsets: Any, bound: Any, lengths: Any) -> None:  # pragma: no cover: compiled

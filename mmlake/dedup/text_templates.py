@@ -78,22 +78,22 @@ class Scale(NamedTuple):
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
-    def __init__(self, rows: Ragged, *, before: NDArray[np.uint8] | None = None, new: Positions | None = None) -> None:
-        """rows: the shingles of each text, distinct. before: the table of all but the new texts, of the same scale."""
-        self._rows, scale = rows, Scale.of(rows)
-        self.below, self.shift = np.uint64(scale.below), scale.shift
-        self.table = current().zeros(1 << (64 - scale.shift), np.uint8)
-        if before is not None and new is not None:
-            self.table[:], rows = before, rows.take(new)
-        shingles = rows.values
+    def __init__(self, rows: Ragged) -> None:
+        """rows: the shingles of each text, distinct."""
+        self._rows, self.scale, shingles = rows, Scale.of(rows), rows.values
+        self.below, self.shift = np.uint64(self.scale.below), self.scale.shift
+        self.table = current().zeros(1 << (64 - self.shift), np.uint8)
         kernels = key_kernels.compiled(len(shingles))
         if kernels is not None:
-            kernels.counted(shingles, rows.offsets, self.below, np.uint64(self.shift), self.table)
+            key_kernels.counted(kernels, shingles, rows.offsets, self.scale.below, self.table)
             return
         for at in range(0, len(shingles), 1 << 20):
             block = shingles[at : at + (1 << 20)]
             slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)
             self.table[slots] = np.minimum(self.table[slots] + counts, _MOST)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def of(self, rows: Ragged) -> Commonness:
         """The same counts, asked for by these of the texts."""
@@ -101,19 +101,22 @@ class Commonness:
         one._rows = rows
         return one
 
-    def changes(self, before: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Of each slot, in bits, against another table of the same scale: whether its count is another one; whether in
-        one of both alone as many texts hold its shingles as a template has."""
-        found = tuple(current().zeros(len(self.table) // 8, np.uint8) for _ in range(2))
+    def common(self) -> NDArray[np.uint8]:
+        """Of each slot whether as many texts hold its shingles as a template has, in bits."""
+        found = current().zeros(len(self.table) // 8, np.uint8)
         for low in range(0, len(self.table), _SLOTS):
-            one, other = self.table[low : low + _SLOTS], before[low : low + _SLOTS]
-            bits = slice(low // 8, (low + len(one)) // 8)
-            found[0][bits] = np.packbits(one != other)
-            found[1][bits] = np.packbits((one >= COMMON) != (other >= COMMON))
-        return found[0], found[1]
+            part = self.table[low : low + _SLOTS]
+            found[low // 8 : (low + len(part)) // 8] = np.packbits(part >= COMMON)
+        return found
+
+    def slots_of(self, texts: Positions) -> NDArray[np.uint8]:
+        """Of each slot whether one of these texts has a shingle in it, in bits."""
+        shingles, is_in = self._rows.take(texts).values, current().zeros(len(self.table), np.bool_)
+        is_in[self._slots(shingles[shingles <= self.below])] = True
+        return np.packbits(is_in)
 
     def holders(self, slots: NDArray[np.uint8], texts: Positions) -> NDArray[np.bool_]:
-        """Which of these texts have a shingle in one of the slots. slots: in bits, as `changes` has them."""
+        """Which of these texts have a shingle in one of the slots. slots: in bits, as `common` has them."""
         values, offsets, found = self._rows.values, self._rows.offsets, np.zeros(len(texts), np.bool_)
         kernels = key_kernels.compiled(_SAMPLES_PER_TEXT * len(texts))
         if kernels is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import key_kernels, text_kernels, text_templates
+from mmlake.dedup import key_kernels, text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_matching import sampled
@@ -56,25 +56,25 @@ def test_compiled_and_plain_code_sample_and_count_alike(distinct, monkeypatch):
 
 
 @pytest.mark.parametrize("distinct", [1, 300, 100_000])
-def test_counts_that_new_texts_are_added_to_are_those_of_all(distinct, monkeypatch):
-    """Above 255 texts, too; and both ways find the same texts with a changed count."""
+def test_both_ways_find_the_same_texts_with_a_shingle_in_some_slots(distinct, monkeypatch):
     rng = np.random.default_rng(distinct)
     rows = rows_of(rng, distinct=distinct)
-    rows = rows.take(np.r_[np.arange(len(rows)), np.full(300, int(np.argmax(rows.lengths)))])
-    new, num = np.sort(rng.permutation(len(rows))[:200]), len(rows)
-    old = rows.take(np.setdiff1d(np.arange(num), new))
-    monkeypatch.setattr(text_templates.Scale, "of", classmethod(lambda cls, _: cls(2**63, 50)))
+    texts, some = np.arange(1, len(rows), 2), rng.permutation(len(rows))[:3]
 
     def made():
-        before, whole = Commonness(old).table, Commonness(rows)
-        added = Commonness(rows, before=before, new=new)
-        assert np.array_equal(added.table, whole.table)
-        changed, crossed = added.changes(before)
-        return [added.holders(slots, np.arange(1, num, 2)).tolist() for slots in (changed, crossed)]
+        commonness = Commonness(rows)
+        return commonness.holders(commonness.slots_of(some), texts).tolist()
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
-    assert not distinct > 1 or any(plain[0])
+    shared = [np.isin(rows[one], rows.take(some).values).any() for one in texts]
+    assert not any(np.array(shared) & ~np.array(plain)), "whoever shares a shingle with them holds one in their slots"
+
+
+def test_what_more_than_255_texts_hold_is_counted_as_255(monkeypatch):
+    rows = Ragged.of([np.array([0, 5], np.uint64)] * 300)
+    for table in in_both_ways(monkeypatch, lambda: Commonness(rows).table):
+        assert sorted(table[table > 0].tolist()) == [255] * len(np.unique(Commonness(rows)._slots(rows[0])))
 
 
 def test_nothing_is_numbered_where_there_is_nothing(monkeypatch):
