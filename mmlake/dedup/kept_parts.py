@@ -264,7 +264,8 @@ def _hold(sides: Positions, of: Mask, slots: NDArray[np.uint8], commonness: Comm
     holds[sides[:, of]] = True
     texts = np.flatnonzero(holds)
     holds[texts] = commonness.holders(slots, texts)
-    return holds[sides[0]] | holds[sides[1]]
+    found: Mask = holds[sides[0]] | holds[sides[1]]
+    return found
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
