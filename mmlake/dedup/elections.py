@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.matching import Found, Matcher, Paired
+from mmlake.dedup.led import Edges
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.survivors import Standing
+from mmlake.dedup.survivors import Mask, Standing
 
 _CHUNK = 64  # units compared with one other at once
 Members = tuple[int, ...]  # of a cluster, sorted
@@ -57,10 +58,10 @@ class Clusters(NamedTuple):
             winners[rows] = standing.elect_alike(members, closeness)
         return winners
 
-    def taken(self, winners: Positions, matcher: Paired) -> Taken | None:
+    def taken(self, winners: Positions, matcher: Paired | None) -> Taken | None:
         """What those who are elected in place of their leaders are to the others; None where that is asked in turn."""
         crowned = np.flatnonzero((winners >= 0) & (winners != self.leaders))
-        if not len(crowned):
+        if not len(crowned) or matcher is None:
             return None
         sizes = np.diff(self.offsets)[crowned]
         begins = np.concatenate(([0], np.cumsum(sizes)))
@@ -80,6 +81,24 @@ class Taken(NamedTuple):
     left: Positions  # the survivor
     right: Positions  # sorted, of each
     found: Found
+
+    def apart(self, standing: Standing, num_tied: Positions) -> tuple[Mask, Edges]:
+        """(which of them have clusters that nobody outside has a key in common with, and that all members stay in; what
+        ties these to their survivors). num_tied: how many units keys tie together with each."""
+        found, begins = self.found, self.begins[:-1]
+        agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & standing.allows(self.left, self.right)
+        sizes = np.diff(self.begins)
+        is_apart = (num_tied[self.left[begins]] == sizes + 1) & np.logical_and.reduceat(agreed, begins)
+        rows = np.repeat(is_apart, sizes)
+        edges = found.at(rows)
+        relation = np.where(edges.relation == HOLDS, INSIDE, edges.relation).astype(np.int8)
+        sides = self.left[rows], self.right[rows]
+        return is_apart, Edges(*sides, relation, edges.score, edges.method, edges.spans_s)
+
+    def rest(self, is_done: Mask) -> dict[int, Found]:
+        """Of each cluster that is not done what was found."""
+        rows = zip(self.clusters, self.begins[:-1], self.begins[1:], is_done, strict=True)
+        return {int(cluster): self.found.at(slice(low, high)) for cluster, low, high, done in rows if not done}
 
 
 class Closeness:

@@ -202,7 +202,7 @@ def _joined_anew(
     walk.elections = {}
     outcome = walk.outcome()
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
-    now.part_of[rows] = rows[walk.part_of]
+    now.part_of[rows] = rows[walk.postings.part_of]
     now.is_beyond[rows] = matcher.pairs.is_beyond
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))

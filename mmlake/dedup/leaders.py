@@ -17,7 +17,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels
 from mmlake.dedup.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
@@ -178,8 +177,7 @@ class Walk:
             said = zip(clusters.each(), winners.tolist(), strict=True)
             self.elections |= {members: winner for members, winner in said if winner >= 0}
         self._is_moved[leaders] = False
-        paired = self._closeness.paired
-        taken = None if paired is None else clusters.taken(winners, paired)
+        taken = clusters.taken(winners, self._closeness.paired)
         found = {} if taken is None else self._crown_apart(clusters, taken, winners)
         for row, (leader, winner) in enumerate(zip(leaders.tolist(), winners.tolist(), strict=True)):
             if winner < 0 or self._is_moved[leader]:  # survivors before it took members or brought some
@@ -200,22 +198,14 @@ class Walk:
     def _crown_apart(self, clusters: Clusters, taken: Taken, winners: Positions) -> dict[int, Found]:
         """Let winners lead whose clusters nobody outside has a key in common with, and all of whose members follow
         them; in `winners` their leaders stand for them. Of the others what was found."""
-        found, begins = taken.found, taken.begins
-        agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(taken.left, taken.right)
-        sizes = np.diff(begins)
-        is_apart = self._num_tied[taken.left[begins[:-1]]] == sizes + 1
-        is_apart &= np.logical_and.reduceat(agreed, begins[:-1])
-        rows = np.repeat(is_apart, sizes)
-        left, right, edges = taken.left[rows], taken.right[rows], found.at(rows)
-        relation = np.where(edges.relation == HOLDS, INSIDE, edges.relation).astype(np.int8)
+        is_apart, edges = taken.apart(self._standing, self._num_tied)
         apart = taken.clusters[is_apart]
         self._followers.leave(clusters.leaders[apart])
-        self.leader_of[left], self.leader_of[right] = _ALIVE, left
-        self._followers.add_all(Edges(left, right, relation, edges.score, edges.method, edges.spans_s))
-        self._enlisted[right], self._enlisted[left] = False, True
+        self.leader_of[edges.left], self.leader_of[edges.right] = _ALIVE, edges.left
+        self._followers.add_all(edges)
+        self._enlisted[edges.right], self._enlisted[edges.left] = False, True
         winners[apart] = clusters.leaders[apart]
-        rest = zip(taken.clusters.tolist(), is_apart.tolist(), begins[:-1].tolist(), begins[1:].tolist(), strict=True)
-        return {row: found.at(slice(low, high)) for row, done, low, high in rest if not done}
+        return taken.rest(is_apart)
 
     def settle(self) -> None:
         """Lead anew what was released, and let what holds a leader take it, until nothing moves."""
@@ -274,17 +264,10 @@ class Walk:
         return self._evidence.latest(len(self.order))
 
     @functools.cached_property
-    def part_of(self) -> Positions:
-        """Of each unit one that stands for all that keys tie together, directly or through others."""
-        return self.postings.tied()
-
-    @functools.cached_property
     def _num_tied(self) -> Positions:
         """How many units keys tie together with each, itself included; 0 where that is not known or may not be all."""
         is_all = self._matcher.neighbours is None and not is_shared_out(self._matcher)
-        if not is_all or key_kernels.compiled(len(self.postings.shared)) is None:
-            return np.zeros(len(self.order), np.int64)
-        return np.bincount(self.part_of)[self.part_of]
+        return self.postings.num_tied() if is_all else np.zeros(len(self.order), np.int64)
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""

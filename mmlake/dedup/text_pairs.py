@@ -1,5 +1,5 @@
 """What was found of pairs of texts whose verdict depends on how many texts hold a shingle: no such pair is compared
-twice, and the next join knows which verdicts to look at again.
+twice, and the next join knows which verdicts to check again.
 
 All that a verdict takes from these counts is a wording (`text_verdicts.wording_of`). Which wording it is follows from
 which shingles `COMMON` texts hold; only where `text_verdicts.siblings` finds as many as a template has, the counts

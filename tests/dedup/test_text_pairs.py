@@ -49,7 +49,7 @@ def test_known_pairs_are_recalled_as_they_are_compared(monkeypatch, seed):
 
 
 def test_texts_of_one_size_each_hold_the_other_where_their_wording_is_a_templates():
-    """The one corner in which a pair does not look like its mirror image from the other side."""
+    """The one corner in which what a pair is from one side is no mirror image of what it is from the other."""
     rows = text_pairs.Pairs(*(np.array([one]) for one in (0, 1, 7, HOLDS, CONTAINED)), np.array([0.98]))
     words = np.arange(1, 40, dtype=np.uint64)
     prints = {name: Ragged.of([words, words + np.uint64(1)]) for name in ("shingles", "words")}
