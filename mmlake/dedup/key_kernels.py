@@ -30,6 +30,7 @@ class Kernels(NamedTuple):
     tied: Callable[..., int]
     hits: Callable[..., int]
     marked: Callable[..., int]
+    near: Callable[..., int]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -85,6 +86,7 @@ def _kernels() -> Kernels | None:
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
+            "near": Loop(_near, ("u8*", "u8*", "i8*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
         },
         [__file__],
@@ -240,3 +242,42 @@ def _marked(
                 is_in = True
                 break
         out[at] = is_in
+
+
+def _near(
+    asking: Any,
+    targets: Any,
+    order: Any,
+    begins: Any,
+    ends: Any,
+    masks: Any,
+    radius: Any,
+    most: Any,
+    left: Any,
+    right: Any,
+) -> int:  # pragma: no cover: compiled
+    """Fills (row of asking, row of targets) of what lies within the radius, of each asking one the first `most` in its
+    group, but for those that agree on one of the masks; how many. order: of targets by group, and where the group of
+    each asking one begins and ends there."""
+    num = 0
+    for row in range(asking.shape[0]):
+        found = 0
+        for place in range(begins[row], ends[row]):
+            differing = asking[row] ^ targets[order[place]]
+            x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
+            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            if np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) > radius:
+                continue
+            found += 1
+            is_first = True
+            for at in range(masks.shape[0]):
+                if differing & masks[at] == 0:
+                    is_first = False
+                    break
+            if is_first:
+                left[num], right[num] = row, order[place]
+                num += 1
+            if found == most:
+                break
+    return num
