@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_compiled_and_plain_code_number_keys_alike(distinct, monkeypatch):
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
-    assert plain[0] == sorted({key for key in rows.values.tolist() if rows.values.tolist().count(key) > 1})
+    assert plain[0] == sorted(key for key, count in Counter(rows.values.tolist()).items() if count > 1)
 
 
 @pytest.mark.parametrize("distinct", [1, 300, 100_000])
