@@ -62,6 +62,10 @@ class Followers:
         self._first[leader] = _NOBODY
         return found
 
+    def leave(self, leaders: Positions) -> None:
+        """Nobody follows these any more."""
+        self._first[leaders] = _NOBODY
+
     def keep(self, leader: int, members: list[int]) -> None:
         """Of those that follow it, these alone follow it any more."""
         self._first[leader] = _NOBODY
@@ -78,12 +82,6 @@ class Followers:
     def leaders(self) -> Positions:
         """Whom somebody follows."""
         return np.flatnonzero(self._first != _NOBODY)
-
-    def only(self, leaders: Positions) -> Positions:
-        """Who alone follows each of the leaders; -1 where several do, or nobody."""
-        first = self._first[leaders]
-        alone: Positions = np.where((first != _NOBODY) & (self._next[first] == _NOBODY), first, _NOBODY)
-        return alone
 
     def edges(self, leader_of: Positions) -> Edges:
         """Of all that follow. leader_of: of each unit; -1 for nobody."""

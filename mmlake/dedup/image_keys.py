@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup import key_kernels
 from mmlake.dedup.image_windows import PARTS, WINDOWS
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged
@@ -35,6 +36,7 @@ _MOST_COMPARED = 4_096  # targets of one group; a larger one is cut
 _BRUTE = 1 << 22  # comparisons up to which all are made
 _GROUP_NS, _COMPARE_NS = 25.0, 30.0  # of one hash and choice of blocks, and of one comparison, in numpy
 _AT_ONCE = 1 << 16  # hashes
+_WORK = 64  # of one hash and choice of blocks, in the unit of `key_kernels`
 _SPACE = np.uint64(7)  # the bits of a key that say its space
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -191,6 +193,12 @@ def _in_groups(
     mine = _groups(asking, masks[at], bits)
     begin, end = ends[mine], ends[mine + 1]
     end = np.minimum(end, begin + _MOST_COMPARED)
+    kernels = key_kernels.compiled(_WORK * len(asking))
+    if kernels is not None:
+        left, right = np.empty((2, most * len(asking)), np.int64)
+        kinds = (np.ascontiguousarray(one) for one in (asking, targets, order, begin, end, masks[:at]))
+        num_found = kernels.near(*kinds, radius, most, left, right)
+        return left[:num_found].copy(), right[:num_found].copy()
     active, step = np.flatnonzero(end > begin), 0
     num = np.zeros(len(asking), np.int64)
     lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

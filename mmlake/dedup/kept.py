@@ -29,13 +29,46 @@ from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
+_MOST_ALIKE = 4  # sorted texts that begin with the same eight bytes
+
 
 def places(texts: pa.Array, among: pa.Array) -> Positions:
     """Where each of the texts stands among others; -1 where it does not."""
+    one, other = _words(texts), _words(among)
+    if one is not None and other is not None and one.shape[1] == other.shape[1]:
+        sought, heads = one[:, 0].byteswap(), other[:, 0].byteswap()  # as the texts are sorted
+        steps = np.flatnonzero(np.diff(heads, prepend=heads[0] - 1) != 0) if (heads[1:] >= heads[:-1]).all() else None
+        if steps is not None and np.diff(steps, append=len(heads)).max() <= _MOST_ALIKE:
+            return _among(one, other, np.searchsorted(heads, sought))
     if texts.type != among.type:  # one side has become more than offsets of 32 bits can count
         texts, among = texts.cast(pa.large_string()), among.cast(pa.large_string())
     found: Positions = pc.fill_null(pc.index_in(texts, value_set=among), -1).to_numpy().astype(np.int64)
     return found
+
+
+def _among(texts: NDArray[np.uint64], others: NDArray[np.uint64], at: Positions) -> Positions:
+    """Where each of the texts stands among sorted others, at this place or one of the next; -1 where it does not."""
+    found = np.full(len(texts), -1, np.int64)
+    left = np.arange(len(texts))
+    for step in range(_MOST_ALIKE):
+        left = left[at[left] + step < len(others)]
+        is_here = (others.take(at[left] + step, axis=0) == texts.take(left, axis=0)).all(axis=1)
+        found[left[is_here]] = at[left[is_here]] + step
+        left = left[~is_here]
+    return found
+
+
+def _words(texts: pa.Array) -> NDArray[np.uint64] | None:
+    """The bytes of texts of one length, eight at once, of shape (texts, words); None of others, and of none."""
+    if isinstance(texts, pa.ChunkedArray) or not len(texts) or texts.null_count:
+        return None
+    wide = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, offsets, values = texts.buffers()
+    begins = np.frombuffer(offsets, wide)[texts.offset : texts.offset + len(texts) + 1]
+    length = int(begins[1] - begins[0])
+    if not length or length % 8 or (np.diff(begins) != length).any():
+        return None
+    return np.frombuffer(values, np.uint8)[begins[0] : begins[-1]].reshape(-1, length).view("<u8")
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ Enters: the texts as they are, and the `Parts` of an earlier join. Leaves: the s
 Texts are of one part where keys tie them together, directly or through others. Nothing in a join reaches from one part
 into another (mmlake/dedup/led.py, leaders.py): lists hold texts that have the key, only these are compared, and an
 election asks its cluster alone. One thing does: a verdict may depend on how many texts of the corpus hold a shingle
-(mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and two kinds of parts are joined anew
-although nothing of them came or went: those with a shingle that as many texts as a template has came to hold, or no
-longer hold, and those with a pair that was judged by more than that (`text_templates.Judged`) and is judged otherwise.
+(mmlake/dedup/text_templates.py). So the counts are those of the whole corpus, and pairs whose verdict asked for them
+are kept (`text_pairs`): a part with one whose wording is another one now is joined anew although nothing of it came or
+went. Pairs of which nothing changed are not compared again.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -21,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels
 from mmlake.dedup.kept import Units, places
 from mmlake.dedup.kept_comparisons import joined, no_edges
 from mmlake.dedup.leaders import led_walk
@@ -33,18 +33,18 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.star_edges import Stars, stars_of
 from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher, mark_holders, sampled
-from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text_pairs import Pairs, are_by_counts, wordings
+from mmlake.dedup.text_templates import Commonness, Scale
 from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
-Elected = dict[tuple[int, ...], int]  # members, sorted -> the one that stays
 Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A join of texts as it was; rows of all arrays but the last five are positions."""
+    """A join of texts as it was; rows of all arrays but the last are positions."""
 
     digests: pa.Array  # sorted
     items: pa.Array | None
@@ -56,20 +56,18 @@ class Parts:
     values: NDArray[np.float64]
     part_of: Positions  # the text that stands for the part of each
     is_beyond: Mask  # has pairs that were judged by counts, and are not among the next
-    judged: Positions  # of shape (pairs, 2): what `text_templates.Judged` has of them, and
-    wordings: NDArray[np.int8]  # what it was
+    pairs: Pairs
     outcome: Outcome
     clusters: Ragged  # of each that elected the winner, then all members, sorted
-    counted: tuple[int, int]  # bound and shift of `Commonness`
-    common: NDArray[np.uint8]  # bits of its slots
+    scale: Scale
+    common: NDArray[np.uint8]  # as `Commonness` has it
 
 
 class _Known(NamedTuple):
     """What an earlier join found of texts that are joined anew, in positions of the corpus."""
 
-    elected: Elected  # of clusters in which nothing changed
-    judged: Positions  # as `Parts` has it, and the next one
-    wordings: NDArray[np.int8]
+    elected: Ragged  # clusters in which nothing changed, as `Parts` has them
+    pairs: Pairs  # of which nothing changed
 
 
 def part_stars(
@@ -97,25 +95,31 @@ def part_stars(
     commonness = counted()
     now = _before_joins(units, sums, standing, commonness)
     is_anew = np.ones(num, np.bool_)
-    known = _Known({}, now.judged, now.wordings)
+    known = _Known(now.clusters, now.pairs)
     if prior is not None:
-        at = _places(prior, now)
-        is_new = np.ones(num, np.bool_)
-        is_new[at[at >= 0]] = False
-        touched, crossed = is_new, np.zeros(num, np.bool_)
-        if not is_new.all():
-            touched = _touched(shingles, is_new)
-            commonness.mark_holders(prior.common ^ now.common, crossed)
+        printed, at = _places(prior, now)
+        is_new = _others(at, num)
+        touched = is_new if is_new.all() else _touched(shingles, is_new)
+        again, is_changed = _judged_again(prior, now, printed, at, commonness)
         is_other = (at < 0) | prior.is_beyond  # texts of which a comparison may give something else than before
-        is_other[at >= 0] |= crossed[at[at >= 0]]
-        stays = _staying(prior, at, touched, is_other, commonness)
+        is_other[again.left[is_changed]] = is_other[again.right[is_changed]] = True
+        is_touched = is_other.copy()
+        is_touched[at >= 0] |= touched[at[at >= 0]]
+        stays = ~_parts_with(prior, is_touched)
         if num - stays.sum() <= _MOST_ANEW * num:
-            now, known = _taken_over(prior, now, at, stays, is_other)
+            now, known = _taken_over(prior, now, at, stays, is_other, again, is_changed)
             is_anew[at[stays]] = False
     rows = np.flatnonzero(is_anew)
     advance(num - len(rows))
     now = _joined_anew(now, rows, prints, standing, commonness, settings, known, advance)
     return stars_of(now.outcome, place), now, compare
+
+
+def _others(at: Positions, num: int) -> Mask:
+    """Which of so many texts are at none of these places."""
+    is_other = np.ones(num, np.bool_)
+    is_other[at[at >= 0]] = False
+    return is_other
 
 
 def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, commonness: Commonness) -> Parts:
@@ -132,11 +136,10 @@ def _before_joins(units: Units, sums: NDArray[np.uint64], standing: Standing, co
         values=standing.values,
         part_of=np.arange(len(standing)),
         is_beyond=np.zeros(len(standing), np.bool_),
-        judged=np.empty((0, 2), np.int64),
-        wordings=np.empty(0, np.int8),
+        pairs=Pairs.zeros(0),
         outcome=Outcome(none, none, none),
         clusters=Ragged.empty(0),
-        counted=(int(commonness.below), int(commonness.shift)),
+        scale=commonness.scale,
         common=commonness.common(),
     )
 
@@ -188,68 +191,81 @@ def _joined_anew(
     """With the outcome of these texts, which are all of their parts."""
     mine = prints if len(rows) == len(standing) else {name: values.take(rows) for name, values in prints.items()}
     units = Units(now.digests, digests_of(mine), None if now.items is None else now.items.take(rows))
-    matcher = TextMatcher(mine, settings, commonness=commonness)
-    walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
     place = np.empty(len(standing), np.int64)
     place[rows] = np.arange(len(rows))
-    walk.known_elections = {
-        tuple(place[list(members)].tolist()): int(place[one]) for members, one in known.elected.items()
-    }
+    matcher = TextMatcher(mine, settings, commonness=commonness, known=known.pairs.moved(place))
+    walk = led_walk(units.judged_by(matcher), standing.take(rows), equal=units.equal, advance=advance)
+    elected = _moved(known.elected, place)
+    row, ends = elected.values.tolist(), elected.offsets.tolist()
+    # digests are sorted in both, so members stay sorted
+    walk.known_elections = {tuple(row[low + 1 : high]): row[low] for low, high in itertools.pairwise(ends)}
     walk.elections = {}
     outcome = walk.outcome()
     clusters = Ragged.of(rows[[winner, *members]].astype(np.uint64) for members, winner in walk.elections.items())
-    ties = walk.postings
-    now.part_of[rows] = rows[key_kernels.tied(ties._ids, ties._offsets, len(ties.shared))]
-    now.is_beyond[rows] = matcher.judged.is_beyond
-    left, right = (rows[side] for side in matcher.judged.pairs())
-    codes, num = left * len(standing) + right, len(standing)
-    is_new = ~np.isin(codes, known.judged[:, 0] * num + known.judged[:, 1])
-    left, right = left[is_new], right[is_new]
-    judged = np.concatenate((now.judged, known.judged, np.stack((left, right), axis=1)))
-    are_new = commonness.wording_of_pairs(left, right)
-    wordings = np.concatenate((now.wordings, known.wordings, are_new))
+    now.part_of[rows] = rows[walk.postings.part_of]
+    now.is_beyond[rows] = matcher.pairs.is_beyond
     found = (
         joined(mine, theirs._replace(left=rows[theirs.left], right=rows[theirs.right]))
         for mine, theirs in zip(now.outcome, outcome, strict=True)
     )
     return replace(
-        now, outcome=Outcome(*found), judged=judged, wordings=wordings,
+        now, outcome=Outcome(*found), pairs=now.pairs.and_those(matcher.pairs.pairs().moved(rows)),
         clusters=side_by_side([now.clusters, clusters]),
     )  # fmt: skip
 
 
-def _places(prior: Parts, now: Parts) -> Positions:
-    """Where the texts of an earlier join stand now; -1 for those that are gone or are not what they were. All are,
-    where texts are counted or elected by other rules."""
-    nowhere = np.full(len(prior.digests), -1, np.int64)
-    is_one_rule = prior.criteria == now.criteria and prior.counted == now.counted
+def _places(prior: Parts, now: Parts) -> tuple[Positions, Positions]:
+    """(where the texts of an earlier join stand now, -1 for those that are gone or have other prints; the same, but -1
+    also for those that stand otherwise, and for all where they are counted or elected by other rules)."""
+    printed = places(prior.digests, now.digests)
+    old = np.flatnonzero(printed >= 0)
+    old = old[(prior.sums[old] == now.sums[printed[old]]).all(axis=1)]
+    new, nowhere = printed[old], np.full(len(printed), -1, np.int64)
+    printed, at = nowhere.copy(), nowhere.copy()
+    printed[old] = new
+    is_one_rule = prior.criteria == now.criteria and prior.scale == now.scale
     if not is_one_rule or (prior.items is None) != (now.items is None):
-        return nowhere
-    at = places(prior.digests, now.digests)
-    old = np.flatnonzero(at >= 0)
-    new = at[old]
+        return printed, nowhere
     if not (np.diff(now.rank[new][np.argsort(prior.rank[old])]) > 0).all():
-        return nowhere
-    is_same = (prior.sums[old] == now.sums[new]).all(axis=1)
-    is_same &= (prior.priority[old] == now.priority[new]) & (prior.is_clean[old] == now.is_clean[new])
+        return printed, nowhere
+    is_same = (prior.priority[old] == now.priority[new]) & (prior.is_clean[old] == now.is_clean[new])
     values = prior.values[old], now.values[new]
     is_same &= ((values[0] == values[1]) | (np.isnan(values[0]) & np.isnan(values[1]))).all(axis=1)
     if prior.items is not None and now.items is not None:
         is_same &= pc.equal(prior.items.take(old), now.items.take(new)).to_numpy(zero_copy_only=False)
-    at[old[~is_same]] = -1
-    return at
+    at[old[is_same]] = new[is_same]
+    return printed, at
 
 
-def _staying(prior: Parts, at: Positions, touched: Mask, is_other: Mask, commonness: Commonness) -> Mask:
-    """Which texts of the earlier join are of parts that nothing touches. is_other: those of which a comparison may give
-    something else than before; what is judged otherwise now is added."""
-    is_touched = is_other.copy()
-    is_touched[at >= 0] |= touched[at[at >= 0]]
-    left, right = prior.judged.T
-    known = np.flatnonzero((at[left] >= 0) & (at[right] >= 0))
-    is_changed = commonness.wording_of_pairs(at[left[known]], at[right[known]]) != prior.wordings[known]
-    is_other[prior.judged[known[is_changed]]] = True
-    return ~_parts_with(prior, is_touched | is_other)
+def _judged_again(
+    prior: Parts, now: Parts, printed: Positions, at: Positions, commonness: Commonness
+) -> tuple[Pairs, Mask]:
+    """(the pairs of the earlier join that are there still, in its positions, with the codes that they have now; of
+    which the wording is another one). printed, at: of `_places`."""
+    pairs = prior.pairs.take((at[prior.pairs.left] >= 0) & (at[prior.pairs.right] >= 0))
+    if not len(pairs.left):
+        return pairs, np.zeros(0, np.bool_)
+    sides, by_counts = np.stack((at[pairs.left], at[pairs.right])), are_by_counts(pairs.code)
+    asked: Mask = ~by_counts & _hold(sides, ~by_counts, prior.common ^ now.common, commonness)
+    if (printed < 0).any():  # which counts are others is not known: what is gone is known by its digest alone
+        asked |= by_counts
+    else:
+        new = np.flatnonzero(_others(printed, len(now.rank)))
+        asked |= by_counts & _hold(sides, by_counts, commonness.slots_of(new), commonness)
+    rows = np.flatnonzero(asked)
+    code = pairs.code.copy()
+    code[rows] = commonness.codes_of_pairs(sides[0, rows], sides[1, rows])
+    return pairs._replace(code=code), wordings(code) != wordings(pairs.code)
+
+
+def _hold(sides: Positions, of: Mask, slots: NDArray[np.uint8], commonness: Commonness) -> Mask:
+    """Which pairs have a text with a shingle in one of these slots. sides: of shape (2, pairs). of: those asked for."""
+    holds = np.zeros(len(commonness), np.bool_)
+    holds[sides[:, of]] = True
+    texts = np.flatnonzero(holds)
+    holds[texts] = commonness.holders(slots, texts)
+    found: Mask = holds[sides[0]] | holds[sides[1]]
+    return found
 
 
 def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
@@ -259,26 +275,28 @@ def _parts_with(prior: Parts, is_touched: Mask) -> Mask:
     return parts[prior.part_of]
 
 
-def _taken_over(prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask) -> tuple[Parts, _Known]:
-    """(with the outcome of the texts that stay, what is known of the others)."""
+def _taken_over(
+    prior: Parts, now: Parts, at: Positions, stays: Mask, is_other: Mask, again: Pairs, is_changed: Mask
+) -> tuple[Parts, _Known]:
+    """(with the outcome of the texts that stay, what is known of the others). again, is_changed: of `_judged_again`."""
     now.part_of[at[stays]] = at[prior.part_of[stays]]
     kept = (edges.take(stays[edges.right]) for edges in prior.outcome)
     outcome = Outcome(*(one._replace(left=at[one.left], right=at[one.right]) for one in kept))
     members, begins = prior.clusters.values.astype(np.int64), prior.clusters.offsets[:-1]
     of_staying = stays[members[begins]]
     is_same = ~np.logical_or.reduceat(is_other[members], begins) & ~of_staying if len(begins) else of_staying
-    known = stays[prior.judged].all(axis=1)
-    again = prior.clusters.take(np.flatnonzero(is_same))
-    # pairs of which nothing changed are not compared again, and may be judged otherwise one day
-    is_judged = ~is_other[prior.judged].any(axis=1) & ~known
-    row, ends = at[again.values.astype(np.int64)].tolist(), again.offsets.tolist()
-    # digests are sorted in both, so members stay sorted
-    elected = {tuple(row[low + 1 : high]): row[low] for low, high in zip(ends[:-1], ends[1:], strict=True)}
+    elects = prior.clusters.take(np.flatnonzero(is_same))
     clusters = prior.clusters.take(np.flatnonzero(of_staying))
+    left, right = stays[again.left], stays[again.right]  # one alone: what tied them together is gone
     return replace(
-        now, outcome=outcome, judged=at[prior.judged[known]], wordings=prior.wordings[known],
-        clusters=Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets),
-    ), _Known(elected, at[prior.judged[is_judged]], prior.wordings[is_judged])  # fmt: skip
+        now, outcome=outcome, pairs=again.take(left & right).moved(at),
+        clusters=_moved(clusters, at),
+    ), _Known(_moved(elects, at), again.take(~(left | right | is_changed)).moved(at))  # fmt: skip
+
+
+def _moved(clusters: Ragged, at: Positions) -> Ragged:
+    """Of texts that stand elsewhere, in an order that stays."""
+    return Ragged(at[clusters.values.astype(np.int64)].astype(np.uint64), clusters.offsets)
 
 
 def _touched(shingles: Ragged, is_new: Mask) -> Mask:

@@ -25,13 +25,15 @@ from mmlake.dedup.kept import Elections, Kept, Units
 from mmlake.dedup.kept_parts import Parts
 from mmlake.dedup.led import Candidates, Edges, Led, Outcome
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.text_pairs import Pairs
+from mmlake.dedup.text_templates import Scale
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 6
+_FORMAT = 7
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
-_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "judged", "wordings", "common")
+_PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "common")
 _EDGES = ("follows", "held", "overlaps", "misses", "known")
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -177,24 +179,25 @@ def _arrays_of_parts(parts: Parts) -> Arrays:
     arrays: Arrays = {name: getattr(parts, name) for name in _PARTS}
     arrays |= _arrays_of_texts("digests", parts.digests)
     arrays["criteria"] = np.frombuffer(parts.criteria.encode(), np.uint8)
-    arrays["counted"] = np.array(parts.counted, np.uint64)
+    arrays["scale"] = np.array(parts.scale, np.uint64)
     arrays |= {"cluster_values": parts.clusters.values, "cluster_offsets": parts.clusters.offsets}
     if parts.items is not None:
         arrays |= _arrays_of_texts("items", parts.items)
+    arrays |= {f"pairs.{name}": column for name, column in parts.pairs._asdict().items()}
     for name, edges in parts.outcome._asdict().items():
         arrays |= _arrays_of_edges(name, edges)
     return arrays
 
 
 def _parts_of(arrays: dict[str, Any]) -> Parts:
-    below, shift = arrays["counted"].tolist()
     return Parts(
         digests=_texts_of(arrays, "digests"),
         items=_texts_of(arrays, "items") if "items.begins" in arrays else None,
         criteria=arrays["criteria"].tobytes().decode(),
+        pairs=Pairs(*(arrays[f"pairs.{name}"] for name in Pairs._fields)),
         outcome=Outcome._make(_edges_of(arrays, name) for name in Outcome._fields),
         clusters=_rows_of(arrays, "cluster"),
-        counted=(below, shift),
+        scale=Scale(*arrays["scale"].tolist()),
         **{name: arrays[name] for name in _PARTS},
     )
 

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from mmlake.dedup import text_kernels
 from mmlake.dedup.machine_code import Loop, loops
 
+_PARTS = 64  # of a table of counts, a quarter of a megabyte each at 100,000 texts
+_MOST_TOGETHER = 1 << 16  # slots of one part that are counted together
 _WORK = 16  # values for one unit of the work that pays for compiled code
 
 
@@ -28,6 +30,7 @@ class Kernels(NamedTuple):
     tied: Callable[..., int]
     hits: Callable[..., int]
     marked: Callable[..., int]
+    near: Callable[..., int]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -52,6 +55,15 @@ def numbered(
     return shared, ids[:num].copy(), lengths
 
 
+def counted(
+    kernels: Kernels, values: NDArray[np.uint64], offsets: NDArray[np.int64], below: int, table: NDArray[np.uint8]
+) -> None:
+    """Count the values of sorted rows up to a bound in a table, which has a power of two of slots."""
+    room = np.empty((_PARTS, min(_MOST_TOGETHER, 16 + len(values) // _PARTS)), np.uint32)
+    shift = np.uint64(65 - len(table).bit_length())
+    kernels.counted(values, offsets, np.uint64(below), shift, table, room, np.zeros(_PARTS, np.int64))
+
+
 def tied(numbers: NDArray[np.int32], offsets: NDArray[np.int64], num_keys: int) -> NDArray[np.int64]:
     """For each unit the first one of those that it is tied to by keys, directly or through others.
 
@@ -70,10 +82,11 @@ def _kernels() -> Kernels | None:
         {
             "repeated": Loop(_repeated, ("u8*", "u1*", "u8", "b1*")),
             "numbers": Loop(_numbers, ("u8*", "i8*", "b1*", "u8*", "i4*", "u8", "i4*", "i8*")),
-            "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*")),
+            "counted": Loop(_counted, ("u8*", "i8*", "u8", "u8", "u1*", "u4**", "i8*"), (_emptied,)),
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
-            "marked": Loop(_marked, ("u8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
+            "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
+            "near": Loop(_near, ("u8*", "u8*", "i8*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
         },
         [__file__],
@@ -119,14 +132,35 @@ def _numbers(
     return num
 
 
-def _counted(values: Any, offsets: Any, below: Any, shift: Any, table: Any) -> None:  # pragma: no cover: compiled
-    """Counts, in a table of one byte per slot, the values of sorted rows up to a bound."""
+def _counted(
+    values: Any, offsets: Any, below: Any, shift: Any, table: Any, room: Any, sizes: Any
+) -> None:  # pragma: no cover: compiled
+    """Counts, in a table of one byte per slot, the values of sorted rows up to a bound. room: for each of as many parts
+    of the table, a power of two, slots that are counted together, so that they are near each other; sizes: zeros."""
+    bits = np.uint64(0)
+    while room.shape[0] << bits < table.shape[0]:
+        bits += np.uint64(1)
     for row in range(offsets.shape[0] - 1):
         for at in range(offsets[row], offsets[row + 1]):
             if values[at] > below:
                 break
             slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
-            table[slot] = min(table[slot] + 1, 255)
+            part = slot >> bits
+            room[part, sizes[part]] = np.uint32(slot - (part << bits))
+            sizes[part] += 1
+            if sizes[part] == room.shape[1]:
+                _emptied(part, table, bits, room, sizes)
+    for part in range(room.shape[0]):
+        _emptied(np.uint64(part), table, bits, room, sizes)
+
+
+def _emptied(part: Any, table: Any, bits: Any, room: Any, sizes: Any) -> None:  # pragma: no cover: compiled
+    """Counts the slots of one part."""
+    begin = part << bits
+    for at in range(sizes[part]):
+        slot = begin + np.uint64(room[part, at])
+        table[slot] = min(table[slot] + 1, 255)
+    sizes[part] = 0
 
 
 def _low(values: Any, offsets: Any, bound: Any, lengths: Any) -> None:  # pragma: no cover: compiled
@@ -166,13 +200,15 @@ def _hits(
     values: Any, offsets: Any, bound: Any, least: Any, sought: Any, marks: Any, shift: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
     """Marks the sorted rows that hold one of the sought values, sorted, among their first `least` or below the bound.
-    marks: of the slots of these."""
+    marks: bits of the slots of these."""
     for row in range(out.shape[0]):
-        for at in range(offsets[row], offsets[row + 1]):
+        end, surely, is_hit = offsets[row + 1], offsets[row] + least, False
+        for at in range(offsets[row], end):
             value = values[at]
-            if out[row] or (value >= bound and at - offsets[row] >= least):
+            if at >= surely and value >= bound:
                 break
-            if marks[(value * np.uint64(0x9E3779B97F4A7C15)) >> shift] == 0:
+            slot = (value * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            if (marks[slot >> np.uint64(3)] >> (np.uint64(7) - (slot & np.uint64(7)))) & np.uint64(1) == 0:
                 continue
             low, high = 0, sought.shape[0]
             while low < high:
@@ -181,19 +217,67 @@ def _hits(
                     low = middle + 1
                 else:
                     high = middle
-            out[row] = low < sought.shape[0] and sought[low] == value
+            if low < sought.shape[0] and sought[low] == value:
+                is_hit = True
+                break
+        if is_hit:
+            out[row] = True
 
 
 def _marked(
-    values: Any, offsets: Any, below: Any, shift: Any, bits: Any, blocks: Any, out: Any
+    values: Any, offsets: Any, rows: Any, below: Any, shift: Any, bits: Any, blocks: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
-    """Marks the sorted rows of which a value up to a bound has its slot among the bits. blocks: whether any of 256 bits
-    is set, so that most are not read."""
-    for row in range(out.shape[0]):
-        for at in range(offsets[row], offsets[row + 1]):
-            if out[row] or values[at] > below:
+    """Marks which of these sorted rows have a value up to a bound of which the slot is among the bits. blocks: whether
+    any of 256 bits is set, so that most are not read."""
+    for at in range(rows.shape[0]):
+        is_in = False
+        for place in range(offsets[rows[at]], offsets[rows[at] + 1]):
+            value = values[place]
+            if value > below:
                 break
-            slot = (values[at] * np.uint64(0x9E3779B97F4A7C15)) >> shift
-            if blocks[slot >> np.uint64(8)]:
-                bit = np.uint64(7) - (slot & np.uint64(7))
-                out[row] = (bits[slot >> np.uint64(3)] >> bit) & np.uint64(1) != 0
+            slot = (value * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            if not blocks[slot >> np.uint64(8)]:
+                continue
+            if (bits[slot >> np.uint64(3)] >> (np.uint64(7) - (slot & np.uint64(7)))) & np.uint64(1) != 0:
+                is_in = True
+                break
+        out[at] = is_in
+
+
+def _near(
+    asking: Any,
+    targets: Any,
+    order: Any,
+    begins: Any,
+    ends: Any,
+    masks: Any,
+    radius: Any,
+    most: Any,
+    left: Any,
+    right: Any,
+) -> int:  # pragma: no cover: compiled
+    """Fills (row of asking, row of targets) of what lies within the radius, of each asking one the first `most` in its
+    group, but for those that agree on one of the masks; how many. order: of targets by group, and where the group of
+    each asking one begins and ends there."""
+    num = 0
+    for row in range(asking.shape[0]):
+        found = 0
+        for place in range(begins[row], ends[row]):
+            differing = asking[row] ^ targets[order[place]]
+            x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
+            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            if np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) > radius:
+                continue
+            found += 1
+            is_first = True
+            for at in range(masks.shape[0]):
+                if differing & masks[at] == 0:
+                    is_first = False
+                    break
+            if is_first:
+                left[num], right[num] = row, order[place]
+                num += 1
+            if found == most:
+                break
+    return num

@@ -11,14 +11,16 @@ Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inve
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Matcher, Scored, is_shared_out
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -63,7 +65,7 @@ class Walk:
     """Who follows whom, while it is found out."""
 
     def __init__(self, matcher: Matcher, standing: Standing) -> None:
-        self._matcher, self._standing = matcher, standing
+        self._matcher, self._standing, self._closeness = matcher, standing, Closeness(matcher)
         num, scratch = len(standing), current()
         self.order = scratch.laid(standing.order())
         self.place = scratch.zeros(num, np.int64)
@@ -80,8 +82,9 @@ class Walk:
         self._released: set[int] = set()  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence = EdgeRows()  # of what overlaps, the better placed to the left; the last row of a pair counts
-        self.known_elections: dict[tuple[int, ...], int] = {}  # members, sorted -> the one that they elect
-        self.elections: dict[tuple[int, ...], int] | None = None  # those that were asked for; None: nothing is kept
+        self._is_moved = scratch.zeros(num, np.bool_)  # leaders with other followers than when they last elected
+        self.known_elections: dict[Members, int] = {}  # whom clusters elect
+        self.elections: dict[Members, int] | None = None  # those that were asked for; None: nothing is kept
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
 
@@ -168,38 +171,41 @@ class Walk:
             self._elect(leaders[low : low + _ELECTED])
 
     def _elect(self, leaders: Positions) -> None:
-        # what clusters of two elect is found all at once: most are such
-        only = self._followers.only(leaders)
-        sides = np.sort(np.stack((leaders, np.where(only < 0, leaders, only))), axis=0)
-        winners = self._standing.elect_pairs(*sides)
-        of_groups = self._elected_groups(leaders[only < 0])
-        for leader, one, of_two in zip(leaders.tolist(), only.tolist(), winners.tolist(), strict=True):
-            followers = self._followers.of(leader)
-            if not followers:  # taken by a new survivor since
-                continue
-            members = tuple(sorted((leader, *followers)))
-            winner = self._elected(members, of_two if followers == [one] else of_groups.get(members))
+        clusters = Clusters.of(leaders, self.leader_of)
+        winners = clusters.winners(self._standing, self._closeness, self.known_elections)
+        if self.elections is not None:
+            said = zip(clusters.each(), winners.tolist(), strict=True)
+            self.elections |= {members: winner for members, winner in said if winner >= 0}
+        self._is_moved[leaders] = False
+        taken = clusters.taken(winners, self._closeness.paired)
+        found = {} if taken is None else self._crown_apart(clusters, taken, winners)
+        for row, (leader, winner) in enumerate(zip(leaders.tolist(), winners.tolist(), strict=True)):
+            if winner < 0 or self._is_moved[leader]:  # survivors before it took members or brought some
+                members = tuple(sorted((leader, *self._followers.of(leader))))
+                winner = self._elected(members) if len(members) > 1 else leader
+                found.pop(row, None)
             if winner != leader:
-                self._crown(winner, leader)
+                self._crown(winner, leader, found.get(row))
 
-    def _elected_groups(self, leaders: Positions) -> dict[tuple[int, ...], int]:
-        """Members, sorted, of larger clusters -> the one that they elect, where the matcher says at once how close they
-        are."""
-        if not isinstance(self._matcher, Scored):
-            return {}
-        groups = [tuple(sorted((leader, *self._followers.of(leader)))) for leader in leaders.tolist()]
-        groups = [members for members in groups if members not in self.known_elections]
-        asked = [np.array(members, np.int64) for members in groups]
-        winners = self._standing.elect_each(asked, self._matcher.closeness_of)
-        return {members: winner for members, winner in zip(groups, winners, strict=True) if winner >= 0}
-
-    def _elected(self, members: tuple[int, ...], known: int | None) -> int:
-        winner = self.known_elections.get(members, known)
+    def _elected(self, members: Members) -> int:
+        winner = self.known_elections.get(members)
         if winner is None:
             winner = self._standing.elect(np.array(members, np.int64), self._closeness)
         if self.elections is not None:
             self.elections[members] = winner
         return winner
+
+    def _crown_apart(self, clusters: Clusters, taken: Taken, winners: Positions) -> dict[int, Found]:
+        """Let winners lead whose clusters nobody outside has a key in common with, and all of whose members follow
+        them; in `winners` their leaders stand for them. Of the others what was found."""
+        is_apart, edges = taken.apart(self._standing, self._num_tied)
+        apart = taken.clusters[is_apart]
+        self._followers.leave(clusters.leaders[apart])
+        self.leader_of[edges.left], self.leader_of[edges.right] = _ALIVE, edges.left
+        self._followers.add_all(edges)
+        self._enlisted[edges.right], self._enlisted[edges.left] = False, True
+        winners[apart] = clusters.leaders[apart]
+        return taken.rest(is_apart)
 
     def settle(self) -> None:
         """Lead anew what was released, and let what holds a leader take it, until nothing moves."""
@@ -242,7 +248,9 @@ class Walk:
             self._followers.keep(before, [member for member in self._followers.of(before) if member not in gone])
         for one, leader, edge in moves:
             self._follow(one, leader, edge)
-            self._take(leader, self._loosened(twins[one]))
+            loose = np.array(twins[one], np.int64)
+            self.leader_of[loose] = _ALIVE
+            self._take(leader, loose)
         return leaving.keys() | {leader for _, leader, _ in moves}
 
     def _by_head(self) -> dict[int, list[int]]:
@@ -254,6 +262,12 @@ class Walk:
 
     def _overlaps(self) -> Edges:
         return self._evidence.latest(len(self.order))
+
+    @functools.cached_property
+    def _num_tied(self) -> Positions:
+        """How many units keys tie together with each, itself included; 0 where that is not known or may not be all."""
+        is_all = self._matcher.neighbours is None and not is_shared_out(self._matcher)
+        return self.postings.num_tied() if is_all else np.zeros(len(self.order), np.int64)
 
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
@@ -289,27 +303,37 @@ class Walk:
         at = found.best(self._standing.allows(others, one))
         if at < 0:
             return False
-        leader, members = int(others[at]), self._followers.pop(one)
+        leader, members = int(others[at]), self._loosened(one)
         self._follow(one, leader, of_leaders.edge(at))
-        self._take(leader, self._loosened(members))
+        self._take(leader, members)
         return True
 
     def _take(self, leader: int, units: Positions) -> None:
         """Let the units follow the leader where the exact measure agrees; release the others."""
         for low in range(0, len(units), _CHUNK):
             chunk = units[low : low + _CHUNK]
-            found = self._matcher.compare(leader, chunk)
-            agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(leader, chunk)
-            for at, unit in enumerate(chunk.tolist()):
-                if agreed[at]:
-                    self._follow(unit, leader, found.edge(at))
-                else:
-                    self._released.add(unit)
+            self._take_found(leader, chunk, self._matcher.compare(leader, chunk))
 
-    def _crown(self, winner: int, leader: int) -> None:
-        """The winner leads instead of the leader; the members that fail against it are released."""
-        members = self._loosened([leader, *self._followers.pop(leader)])
-        self._take(winner, members[members != winner])
+    def _take_found(self, leader: int, units: Positions, found: Found) -> None:
+        """The same, of units of which it is known what the leader is to them."""
+        agreed = ((found.relation == SAME) | (found.relation == HOLDS)) & self._standing.allows(leader, units)
+        for at, unit in enumerate(units.tolist()):
+            if agreed[at]:
+                self._follow(unit, leader, found.edge(at))
+            else:
+                self._released.add(unit)
+
+    def _crown(self, winner: int, leader: int, found: Found | None) -> None:
+        """The winner leads instead of the leader; the members that fail against it are released. found: what it is to
+        them, sorted; None where it is not known."""
+        members = np.array(sorted((leader, *self._loosened(leader).tolist())), np.int64)
+        members, num_released = members[members != winner], len(self._released)
+        if found is None:
+            self._take(winner, members)
+        else:
+            self._take_found(winner, members, found)
+        if len(members) + 1 == self._num_tied[winner] and num_released == len(self._released):
+            return  # nobody outside has a key of theirs, and nobody inside is led anew
         self.postings.replace(leader, winner)
         self._enlisted[leader], self._enlisted[winner] = False, True
         others = self._leaders_for(winner)
@@ -346,18 +370,20 @@ class Walk:
         both_lead = self.leader_of[keeper] == _ALIVE and self.leader_of[goer] == _ALIVE and keeper != goer
         if not both_lead or not self._standing.allows(keeper, goer)[0]:
             return
-        members = self._loosened(self._followers.pop(goer))
+        members = self._loosened(goer)
         self._follow(goer, keeper, edge)
         self._take(keeper, members)
 
-    def _loosened(self, members: list[int]) -> Positions:
-        """The members, which follow nobody any more."""
-        loose = np.array(members, np.int64)
+    def _loosened(self, leader: int) -> Positions:
+        """Who follows the leader; they follow nobody any more."""
+        loose = np.array(self._followers.pop(leader), np.int64)
         self.leader_of[loose] = _ALIVE
+        self._is_moved[leader] = True
         return loose
 
     def _follow(self, one: int, leader: int, edge: Edge) -> None:
         self.leader_of[one] = leader
+        self._is_moved[leader] = True
         self._followers.add(leader, one, edge)
 
     def _enlist(self, one: int) -> None:
@@ -370,9 +396,3 @@ class Walk:
             spans = None if edge.spans_s is None else (*edge.spans_s[2:], *edge.spans_s[:2])
             edge, one, other = Edge(edge.relation, edge.score, edge.method, spans), other, one
         self._evidence.add(other, one, edge)
-
-    def _closeness(self, one: int, others: Positions) -> float:
-        scores = [
-            self._matcher.compare(one, others[low : low + _CHUNK]).closeness for low in range(0, len(others), _CHUNK)
-        ]
-        return float(np.concatenate(scores).mean()) if scores else 0.0

@@ -62,7 +62,7 @@ class Found(NamedTuple):
         at = int(np.argmax(scores))
         return at if scores[at] > 0 else -1
 
-    def at(self, rows: NDArray[np.bool_] | Positions) -> Found:
+    def at(self, rows: NDArray[np.bool_] | Positions | slice) -> Found:
         """These rows of it."""
         spans = None if self.spans_s is None else self.spans_s[rows]
         detail = None if self.detail is None else self.detail[rows]
@@ -104,12 +104,12 @@ class Mirrored(Protocol):
 
 
 @runtime_checkable
-class Scored(Protocol):
-    """A matcher that says at once how close the units of many pairs are."""
+class Paired(Protocol):
+    """A matcher that compares the units of many pairs at once."""
 
-    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
-        """What `compare(left, right).closeness` is for each pair, pairs of one left unit together; None where one by
-        one costs less."""
+    def compare_pairs(self, left: Positions, right: Positions) -> Found | None:
+        """What `compare(left, [right])` is for each pair, pairs of one left unit together; None where one by one costs
+        less."""
 
 
 @runtime_checkable
@@ -168,13 +168,17 @@ class OfItems:
 
     def compare(self, one: int, others: Positions) -> Found:
         """As the matcher says, but for weak relations within one item."""
-        found = self._matcher.compare(one, others)
-        is_weak = (self._items[others] == self._items[one]) & (found.score < SIBLING_SCORE)
-        return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
+        return self._weakened(self._matcher.compare(one, others), self._items[others] == self._items[one])
 
-    def closeness_of(self, left: Positions, right: Positions) -> NDArray[np.float64] | None:
-        """As the matcher says: whose spans units are plays no part in how close they are."""
-        return self._matcher.closeness_of(left, right) if isinstance(self._matcher, Scored) else None
+    def compare_pairs(self, left: Positions, right: Positions) -> Found | None:
+        """The same of many pairs, where the matcher compares them at once."""
+        found = self._matcher.compare_pairs(left, right) if isinstance(self._matcher, Paired) else None
+        return found and self._weakened(found, self._items[left] == self._items[right])
+
+    @staticmethod
+    def _weakened(found: Found, are_siblings: NDArray[np.bool_]) -> Found:
+        is_weak = are_siblings & (found.score < SIBLING_SCORE)
+        return found._replace(relation=np.where(is_weak, NONE, found.relation).astype(np.int8))
 
     def walked(
         self, order: Positions, *, equal: NDArray[np.uint64], postings: Postings, items: Positions | None = None

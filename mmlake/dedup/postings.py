@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from mmlake.dedup import key_kernels
 from mmlake.dedup.numbering import numbered
 from mmlake.dedup.prints import Positions, Ragged, blocks_of
 from mmlake.engine import cumulated, current
@@ -33,6 +36,18 @@ class Postings:
         """The rows of `shared` that are keys of the unit."""
         numbers: Positions = self._ids[self._offsets[one] : self._offsets[one + 1]]
         return numbers
+
+    @functools.cached_property
+    def part_of(self) -> Positions:
+        """For each unit the first one of those that it is tied to by keys, directly or through others."""
+        return key_kernels.tied(self._ids, self._offsets, len(self.shared))
+
+    def num_tied(self) -> Positions:
+        """How many units that is with each, itself included; 0 where there is no compiled code to find it out."""
+        if key_kernels.compiled(len(self._ids)) is None:
+            return np.zeros(len(self._offsets) - 1, np.int64)
+        num: Positions = np.bincount(self.part_of)[self.part_of]
+        return num
 
     def holders(self, order: Positions) -> tuple[Positions, Positions]:
         """(the units that hold each of the `shared` keys, in this order, key by key; where each key's begin)."""

@@ -25,6 +25,9 @@ _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many 
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
+Mask = NDArray[np.bool_]
+# (units, for each a row of as many others) -> how close each is to these in the mean
+Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,17 +97,37 @@ class Standing:
         allowed: NDArray[np.bool_] = np.atleast_1d((self.priority[goers] > self.priority[keepers]) | (same & is_clean))
         return allowed
 
-    def elect(
-        self, members: Positions, closeness: Callable[[int, Positions], float], *, rest: Positions | None = None
-    ) -> int:
-        """The member that stays. closeness: mean score of a member with others. rest: what a member should be close to,
-        in place of the members."""
+    def elect(self, members: Positions, closeness: Closeness, *, rest: Positions | None = None) -> int:
+        """The member that stays. rest: what a member should be close to, in place of the members."""
         others = members if rest is None else rest
         left, at = self._narrowed(self._first(members), 0, others)
         while at < len(self.criteria):
             left = self._closest(left, others, closeness, slack=self.criteria[at].margin)
             left, at = self._narrowed(left, at + 1, others)
         return int(left[np.argmin(self.rank[left])])
+
+    def elect_alike(self, members: Positions, closeness: Closeness) -> Positions:
+        """What `elect` says of each of many clusters of one size, of shape (clusters, size); -1 where so many are left
+        that they have to be asked in turn."""
+        num, size = members.shape
+        rows = np.take_along_axis(members, np.argsort(self.rank[members], axis=1), axis=1)  # the first one would stay
+        left = self.priority[rows] == self.priority[rows].min(axis=1, keepdims=True)
+        is_clean = self.is_clean[rows] & left
+        left = np.where(is_clean.any(axis=1, keepdims=True), is_clean, left)
+        is_open = np.ones(num, np.bool_)
+        for at, criterion in enumerate(self.criteria):
+            if criterion.is_closeness and size > 2:
+                num_left = left.sum(axis=1)
+                is_open &= num_left <= _FINALISTS
+                asked = np.flatnonzero(is_open & (num_left > 1))
+                left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
+            elif criterion.best == "usual" and size > 2:
+                left = self._are_usual(rows, left, at)
+            elif not criterion.is_of_cluster:
+                left &= self._are_best(rows, left, at)
+        winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
+        winners[~is_open] = -1
+        return winners
 
     def _first(self, members: Positions) -> Positions:
         """Those of the best source, the clean ones of them where there are any."""
@@ -122,57 +145,40 @@ class Standing:
             at += 1
         return left, len(self.criteria)
 
-    def elect_each(
-        self,
-        clusters: Sequence[Positions],
-        closeness_of: Callable[[Positions, Positions], NDArray[np.float64] | None],
-    ) -> list[int]:
-        """What `elect` says of each cluster; -1 where its members are so many that they have to be asked in turn.
+    def _are_closest(self, rows: Positions, left: Mask, closeness: Closeness, *, slack: float) -> Mask:
+        """Which of those left are as close to the others as the closest. rows: clusters, sorted by rank."""
+        cluster, at = np.nonzero(left)
+        others = np.arange(min(rows.shape[1] - 1, _REST))
+        others = others + (others >= at[:, None])
+        means = np.full(rows.shape, -np.inf)
+        if len(cluster):
+            means[cluster, at] = closeness(rows[cluster, at], rows[cluster[:, None], others])
+        closest: Mask = means >= means.max(axis=1, keepdims=True) - slack
+        return closest
 
-        closeness_of: scores of many pairs; None where that is not known at once.
-        """
-        winners, asked = [-1] * len(clusters), []
-        for number, members in enumerate(clusters):
-            left, at = self._narrowed(self._first(members), 0, members)
-            if at == len(self.criteria) or len(members) < 3:
-                winners[number] = self.elect(members, lambda one, others: 0.0)
-            elif len(left) <= _FINALISTS:
-                rest = members[np.argsort(self.rank[members])]
-                others = np.stack([rest[rest != one][:_REST] for one in left])
-                asked.append((number, left, at, others))
-        if not asked:
-            return winners
-        ones = [np.repeat(left, others.shape[1]) for _, left, _, others in asked]
-        scores = closeness_of(np.concatenate(ones), np.concatenate([others.reshape(-1) for *_, others in asked]))
-        if scores is None:
-            return winners
-        low = 0
-        for number, left, at, others in asked:
-            means = scores[low : low + others.size].reshape(others.shape).mean(axis=1)
-            low += others.size
-            left, at = self._narrowed(left[means >= means.max() - self.criteria[at].margin], at + 1, clusters[number])
-            if at == len(self.criteria):
-                winners[number] = int(left[np.argmin(self.rank[left])])
-        return winners
+    def _are_best(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Which are unknown, or as good as the best one of those left."""
+        criterion, values = self.criteria[at], self.values[rows, at]
+        is_known = ~np.isnan(values) & left
+        signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
+        best = np.where(is_known.any(axis=1), signed.max(axis=1), 0.0)[:, None]
+        size = np.where(is_known, np.abs(values), 0.0)
+        slack = np.maximum(criterion.margin, criterion.tolerance * np.maximum(size, np.abs(best))) + _TINY
+        as_good: Mask = ~is_known | (signed >= best - slack)
+        return as_good
 
-    def elect_pairs(self, left: Positions, right: Positions) -> Positions:
-        """What `elect` says of each two members alone: closeness, and what is usual, say nothing of two."""
-        sides = np.stack((left, right))
-        stay = self.priority[sides] == self.priority[sides].min(axis=0)
-        is_clean = self.is_clean[sides] & stay
-        stay = np.where(is_clean.any(axis=0), is_clean, stay)
-        for at, criterion in enumerate(self.criteria):
-            if criterion.is_of_cluster:
-                continue
-            values = self.values[sides, at]
-            is_known = ~np.isnan(values) & stay
-            signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
-            best = np.where(is_known.any(axis=0), signed.max(axis=0), 0.0)
-            size = np.where(is_known, np.abs(values), 0.0)
-            slack = np.maximum(criterion.margin, criterion.tolerance * np.maximum(size, np.abs(best))) + _TINY
-            stay &= ~is_known | (signed >= best - slack)
-        ranks = np.where(stay, self.rank[sides], np.iinfo(np.int64).max)
-        return np.where(ranks[0] < ranks[1], left, right)
+    def _are_usual(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Those left that are near the median of their cluster, where three and more are known and any is near."""
+        criterion, values = self.criteria[at], self.values[rows, at]
+        num_known = (~np.isnan(values)).sum(axis=1)
+        usual = np.full(len(rows), np.nan)
+        for num in np.unique(num_known[num_known > 2]):
+            some = num_known == num
+            known = values[some]
+            usual[some] = np.median(known[~np.isnan(known)].reshape(-1, num), axis=1)
+        slack = np.maximum(criterion.margin, criterion.tolerance * np.abs(usual))
+        near = left & ~(np.abs(values - usual[:, None]) > slack[:, None])
+        return np.where((near.any(axis=1) & (num_known > 2))[:, None], near, left)
 
     def reason(self, keeper: int, goer: int, *, num_members: int = 2) -> str:
         """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
@@ -229,19 +235,26 @@ class Standing:
         slack = max(criterion.margin, criterion.tolerance * max(abs(best), abs(value))) + _TINY
         return value >= best - slack if criterion.best == "high" else value <= best + slack
 
-    def _closest(
-        self, left: Positions, members: Positions, closeness: Callable[[int, Positions], float], *, slack: float
-    ) -> Positions:
+    def _closest(self, left: Positions, members: Positions, closeness: Closeness, *, slack: float) -> Positions:
         if len(members) < 3:
             return left
         rest = members[np.argsort(self.rank[members])]
         if len(left) > _FINALISTS:
             left = left[self.take(left).order()][:_STARTERS]
-            means = np.array([closeness(int(one), rest[rest != one][:_FEW]) for one in left])
+            means = closeness(left, _but_itself(left, rest, _FEW))
             left = left[np.argsort(-means, kind="stable")[:_FINALISTS]]
-        means = np.array([closeness(int(one), rest[rest != one][:_REST]) for one in left])
+        means = closeness(left, _but_itself(left, rest, _REST))
         closest: Positions = left[means >= means.max() - slack]
         return closest
+
+
+def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:
+    """Of each the first of the rest, which it is one of, but itself: of shape (left, at most so many)."""
+    first = rest[: most + 1]
+    is_in = first != left[:, None]
+    is_in[is_in.all(axis=1), -1] = False
+    others: Positions = np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
+    return others
 
 
 def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:

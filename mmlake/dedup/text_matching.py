@@ -17,7 +17,8 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import PrintTable, Ragged, blocks_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed, unpacked
-from mmlake.dedup.text_templates import Commonness, Judged, any_of
+from mmlake.dedup.text_pairs import KnownPairs, Pairs, wordings
+from mmlake.dedup.text_templates import Commonness, any_of
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
@@ -39,6 +40,7 @@ METHODS = ("jaccard-5gram", "containment-5gram", "revision")
 
 _KEY_SHARE = 16  # one in so many shingles of a long text is a key
 _MIN_KEYS = 32  # of each text: its smallest shingles, so that equal stretches have equal keys
+_SLOTS_PER_KEY = 64  # of a filter before keys are sought
 _BLOCK = 1 << 20  # shingles at once
 _WALK_WORK = 100  # for one text, in the unit of `text_kernels`
 
@@ -49,20 +51,24 @@ class TextMatcher:
     min_shared = 1
     neighbours = None
 
-    def __init__(self, prints: PrintTable, settings: DedupSettings, *, commonness: Commonness | None = None) -> None:
-        """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of."""
+    def __init__(
+        self,
+        prints: PrintTable,
+        settings: DedupSettings,
+        *,
+        commonness: Commonness | None = None,
+        known: Pairs | None = None,
+    ) -> None:
+        """prints: rows of "shingles" and "words". commonness: of a corpus that these texts are a part of. known: pairs
+        of them that are not compared again."""
         self._shingles, self._words, self._settings = prints["shingles"], prints["words"], settings
         self._sizes = current().laid(self._shingles.lengths)
         self._commonness = Commonness(self._shingles) if commonness is None else commonness.of(self._shingles)
         self.keys = sampled(self._shingles)
         bounds = settings.text_jaccard, settings.text_revision_match
         self._texts = text_walk.texts_of(self._shingles, self._words, self._commonness, *bounds)
-        self._marks = text_walk.marks_for(self._texts, self.judged)
-
-    @property
-    def judged(self) -> Judged:
-        """Pairs compared so far of which the verdict depends on how many texts hold a shingle, beyond `COMMON`."""
-        return self._commonness.judged
+        self.pairs = KnownPairs(len(self._sizes), known)
+        self._marks = text_walk.marks_for(self._texts, self.pairs)
 
     def compare(self, one: int, others: I64) -> Found:
         """Jaccard where it is the measure; for a text inside another the share of its shingles that the other has. The
@@ -82,22 +88,24 @@ class TextMatcher:
         unclear = np.flatnonzero(is_unclear | ((relation == SAME) & (score < SURELY_SAME)))
         if not len(unclear):
             return Found(relation, score, method)
-        wordings = self._commonness.wording(one, others[unclear])
-        for at, wording in zip(unclear.tolist(), wordings.tolist(), strict=True):
+        codes = self._commonness.codes(one, others[unclear])
+        for at, wording in zip(unclear.tolist(), wordings(codes).tolist(), strict=True):
             if relation[at] == SAME:
                 relation[at] = self._is_of_one_subject(one, int(others[at]), wording)
                 continue
             relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), wording=wording)
             if relation[at] in (INSIDE, HOLDS):
                 score[at] = held[at]
-        return Found(relation, score, method)
+        found = Found(relation, score, method)
+        self.pairs.add(one, others[unclear], codes, found.at(unclear))
+        return found
 
-    def closeness_of(self, left: I64, right: I64) -> NDArray[np.float64] | None:
-        """How close the texts of each pair are, by compiled code; None where that does not pay."""
+    def compare_pairs(self, left: I64, right: I64) -> Found | None:
+        """The texts of each pair, by compiled code; None where that does not pay."""
         kernels = text_walk.compiled(int(self._sizes[right].sum()))
         if kernels is None:
             return None
-        return text_walk.compared(kernels, self._texts, self._marks, left, right).closeness
+        return text_walk.compared(kernels, self._texts, self._marks, left, right)
 
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""
@@ -160,11 +168,11 @@ def mark_holders(shingles: Ragged, keys: U64, out: NDArray[np.bool_]) -> None:
         mine = sampled(shingles)
         out |= any_of(np.isin(mine.values, keys), mine.offsets)
         return
-    bits = max(10, (16 * len(keys)).bit_length())
-    marks, shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
-    marks[(keys * np.uint64(0x9E3779B97F4A7C15)) >> shift] = 1
+    bits = max(10, (_SLOTS_PER_KEY * len(keys)).bit_length())
+    is_slot, shift = np.zeros(1 << bits, np.bool_), np.uint64(64 - bits)
+    is_slot[(keys * np.uint64(0x9E3779B97F4A7C15)) >> shift] = True
     bound = np.uint64(2**64 // _KEY_SHARE)
-    kernels.hits(shingles.values, shingles.offsets, bound, _MIN_KEYS, keys, marks, shift, out)
+    kernels.hits(shingles.values, shingles.offsets, bound, _MIN_KEYS, keys, np.packbits(is_slot), shift, out)
 
 
 def key_recall(jaccard: float) -> float:

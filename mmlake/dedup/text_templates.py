@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from mmlake.dedup import key_kernels, text_kernels, text_walk_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
-from mmlake.dedup.text_verdicts import COMMON, MIN_SIBLINGS, siblings, wording_of
+from mmlake.dedup.text_pairs import wordings
+from mmlake.dedup.text_verdicts import COMMON, MIN_SIBLINGS, code_of
 from mmlake.engine import current
 
 U64 = NDArray[np.uint64]
 
 _SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length, 45 to 91 of it: evidence within .07
-_JUDGED_PER_TEXT = 24  # pairs kept in mind
 _PAIR_WORK = 200  # of one pair, in the unit of `text_kernels`
 _SLOTS = 1 << 20  # of a table at once
 _MOST = 255  # of texts counted for one shingle
@@ -60,59 +60,45 @@ class Siblings:
         return sizes
 
 
-class Judged:
-    """Pairs of texts of which half of what they share stands in `MIN_SIBLINGS` others: how often it does decides."""
+class Scale(NamedTuple):
+    """What is counted, and in how many slots; of texts with about as many shingles it is one."""
 
-    def __init__(self, num: int) -> None:
-        """num: of texts."""
-        # what is not used of the room takes neither memory nor disk
-        self.rows = current().zeros(2 * _JUDGED_PER_TEXT * (num + 1), np.int64).reshape(-1, 2)
-        self.size = np.zeros(1, np.int64)
-        self.is_beyond = np.zeros(num, np.bool_)  # texts with a pair for which there was no room
+    below: int  # the largest shingle that is counted
+    shift: int  # of what a slot follows from
 
-    def add(self, one: int, others: Positions) -> None:
-        """Pairs of this text, as far as there is room."""
-        low = int(self.size[0])
-        fits = others[: len(self.rows) - low]
-        self.rows[low : low + len(fits), 0], self.rows[low : low + len(fits), 1] = one, fits
-        self.size[0] += len(fits)
-        self.is_beyond[others[len(fits) :]] = True
-        self.is_beyond[one] |= len(others) > len(fits)
-
-    def pairs(self) -> tuple[Positions, Positions]:
-        """Each pair once, the smaller position first."""
-        rows = np.sort(self.rows[: self.size[0]], axis=1)
-        codes = np.unique((rows[:, 0] << 32) | rows[:, 1])
-        return codes >> 32, codes & 0xFFFFFFFF
+    @classmethod
+    def of(cls, rows: Ragged) -> Scale:
+        """Of these texts. It depends on the mean number of their shingles in powers of two, so that a few more texts
+        seldom change it."""
+        num = len(rows.values)
+        halvings = max(0, round(math.log2(max(1.0, num / max(1, len(rows)) / _SAMPLES_PER_TEXT))))
+        return cls((2**64 - 1) >> halvings, 64 - max(8, (2 * num >> halvings).bit_length()))
 
 
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
     def __init__(self, rows: Ragged) -> None:
-        """rows: the shingles of each text, distinct. What is counted depends on their mean number in powers of two, so
-        that a few more texts seldom change it."""
-        self._rows, shingles = rows, rows.values
-        self.judged = Judged(len(rows))
-        mean = len(shingles) / max(1, len(rows))
-        halvings = max(0, round(math.log2(max(1.0, mean / _SAMPLES_PER_TEXT))))
-        self.below = np.uint64((2**64 - 1) >> halvings)
-        bits = max(8, (2 * len(shingles) >> halvings).bit_length())
-        self.shift = 64 - bits
-        self.table = current().zeros(1 << bits, np.uint8)
+        """rows: the shingles of each text, distinct."""
+        self._rows, self.scale, shingles = rows, Scale.of(rows), rows.values
+        self.below, self.shift = np.uint64(self.scale.below), self.scale.shift
+        self.table = current().zeros(1 << (64 - self.shift), np.uint8)
         kernels = key_kernels.compiled(len(shingles))
         if kernels is not None:
-            kernels.counted(shingles, rows.offsets, self.below, np.uint64(self.shift), self.table)
+            key_kernels.counted(kernels, shingles, rows.offsets, self.scale.below, self.table)
             return
         for at in range(0, len(shingles), 1 << 20):
             block = shingles[at : at + (1 << 20)]
             slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)
             self.table[slots] = np.minimum(self.table[slots] + counts, _MOST)
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def of(self, rows: Ragged) -> Commonness:
         """The same counts, asked for by these of the texts."""
         one = copy.copy(self)
-        one._rows, one.judged = rows, Judged(len(rows))
+        one._rows = rows
         return one
 
     def common(self) -> NDArray[np.uint8]:
@@ -123,41 +109,53 @@ class Commonness:
             found[low // 8 : (low + len(part)) // 8] = np.packbits(part >= COMMON)
         return found
 
-    def mark_holders(self, slots: NDArray[np.uint8], out: NDArray[np.bool_]) -> None:
-        """Mark the texts with a shingle in one of these slots. slots: in bits, as `common` has them."""
-        if not slots.any():
-            return
-        values, offsets = self._rows.values, self._rows.offsets
-        kernels = key_kernels.compiled(len(values))
+    def slots_of(self, texts: Positions) -> NDArray[np.uint8]:
+        """Of each slot whether one of these texts has a shingle in it, in bits."""
+        shingles, is_in = self._rows.take(texts).values, current().zeros(len(self.table), np.bool_)
+        is_in[self._slots(shingles[shingles <= self.below])] = True
+        return np.packbits(is_in)
+
+    def holders(self, slots: NDArray[np.uint8], texts: Positions) -> NDArray[np.bool_]:
+        """Which of these texts have a shingle in one of the slots. slots: in bits, as `common` has them."""
+        values, offsets, found = self._rows.values, self._rows.offsets, np.zeros(len(texts), np.bool_)
+        kernels = key_kernels.compiled(_SAMPLES_PER_TEXT * len(texts))
         if kernels is None:
-            is_in = np.unpackbits(slots)[self._slots(values)] > 0
-            out |= any_of(is_in & (values <= self.below), offsets)
-            return
+            rows = self._rows.take(texts)
+            is_in = np.unpackbits(slots)[self._slots(rows.values)] > 0
+            return any_of(is_in & (rows.values <= self.below), rows.offsets)
         blocks = slots.reshape(-1, 32).any(axis=1)
-        kernels.marked(values, offsets, self.below, np.uint64(self.shift), slots, blocks, out)
+        kernels.marked(values, offsets, texts, self.below, np.uint64(self.shift), slots, blocks, found)
+        return found
 
     def _slots(self, shingles: U64) -> U64:
         return (shingles * _SPREAD) >> np.uint64(self.shift)
 
     def wording(self, one: int, others: Positions) -> NDArray[np.int8]:
         """What text `one` shares with each of the others, as `text_verdicts.wording_of` says."""
-        counts = self._histograms(one, others)
-        self.judged.add(one, others[[siblings(of_pair) >= MIN_SIBLINGS for of_pair in counts]])
-        fraction = int(self.below) / 2**64
-        return np.array([wording_of(of_pair, fraction) for of_pair in counts], np.int8)
+        return wordings(self.codes(one, others))
 
-    def wording_of_pairs(self, left: Positions, right: Positions) -> NDArray[np.int8]:
+    def codes(self, one: int, others: Positions) -> NDArray[np.int8]:
+        """The same, and by what counts it is so (`text_pairs`)."""
+        fraction = int(self.below) / 2**64
+        return np.array([code_of(of_pair, fraction) for of_pair in self._histograms(one, others)], np.int8)
+
+    def codes_of_pairs(self, left: Positions, right: Positions) -> NDArray[np.int8]:
         """The same of each pair."""
         found = np.zeros(len(left), np.int8)
-        values, offsets = self._rows.values, self._rows.offsets
         kernels = text_walk_kernels.kernels() if text_kernels.is_worthwhile(_PAIR_WORK * len(left)) else None
         if kernels is not None:
-            room = np.empty(1, np.int64), np.empty((1, 3, _MOST + 1), np.int64)
-            sides = np.ascontiguousarray(left), np.ascontiguousarray(right)
-            kernels.judge(values, offsets, self.table, self.shift, self.below, *sides, found, *room)
+            is_in = np.zeros(len(self._rows), np.bool_)
+            is_in[left] = is_in[right] = True  # most of them are asked for several times
+            texts, at, rows = np.flatnonzero(is_in), np.cumsum(is_in) - 1, self._rows
+            begins = np.concatenate(([0], np.cumsum(rows.lengths[texts])))
+            ends, sampled, counts = begins[1:].copy(), np.zeros(begins[-1], np.uint64), np.zeros(begins[-1], np.uint8)
+            table = self.table, self.shift, self.below
+            kernels.looked_up(rows.values, rows.offsets, texts, *table, begins, ends, sampled, counts)
+            room = np.zeros((3, _MOST + 1), np.int64)
+            kernels.judge(sampled, counts, begins, ends, self.below, at[left], at[right], found, room)
             return found
-        for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            found[at] = self.wording(one, np.array([other]))[0]
+        for row, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+            found[row] = self.codes(one, np.array([other]))[0]
         return found
 
     def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:

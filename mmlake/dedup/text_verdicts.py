@@ -164,6 +164,12 @@ def siblings(counts: Any) -> int:
     return max(0, held - 1 - PAIR)
 
 
+def code_of(counts: Any, fraction: Any) -> int:
+    """What two texts share, as `wording_of` says it, and whether every count decides on it: a code of `text_pairs`."""
+    wording = wording_of(counts, fraction)
+    return wording + 4 if siblings(counts) >= MIN_SIBLINGS else wording
+
+
 def wording_of(counts: Any, fraction: Any) -> int:
     """What two texts share, by who else holds it: the rule of `text_templates`, for one pair. counts: of `siblings`.
     fraction: of the shingles that were sampled."""

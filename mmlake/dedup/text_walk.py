@@ -17,7 +17,8 @@ from mmlake.dedup.machine_code import Given
 from mmlake.dedup.matching import INSIDE, NONE, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
-from mmlake.dedup.text_templates import Commonness, Judged
+from mmlake.dedup.text_pairs import KnownPairs
+from mmlake.dedup.text_templates import Commonness
 from mmlake.dedup.text_walk_arrays import (
     FILTER_NUMBERS,
     MARKS,
@@ -33,9 +34,8 @@ from mmlake.dedup.text_walk_arrays import (
 from mmlake.dedup.text_walk_kernels import Kernels
 from mmlake.engine import current
 
-_BLOCK = 1 << 20  # texts at once
 _FIRST_ROOM = 1 << 10  # for pairs of a text and a leader that lies inside it
-_BLOCK = 1 << 20  # places of leaders that are made positions at once
+_BLOCK = 1 << 20  # texts, or places of leaders that are made positions, at once
 
 
 def compiled(work: int) -> Kernels | None:
@@ -53,7 +53,7 @@ def texts_of(shingles: Ragged, words: Ragged, commonness: Commonness, jaccard: f
     return Given.of(TEXTS, texts)
 
 
-def marks_for(texts: Given, judged: Judged) -> Given:
+def marks_for(texts: Given, pairs: KnownPairs) -> Given:
     """Room for the shingles and words of any one of the texts."""
     most = int(np.diff(texts.value.starts).max(initial=0))
     most_words = 2 * int(np.diff(texts.value.word_starts).max(initial=0))
@@ -65,9 +65,10 @@ def marks_for(texts: Given, judged: Judged) -> Given:
         rest=np.empty(most, np.uint64),
         other=np.empty(1, np.int64),
         histograms=np.empty((1, 3, 256), np.int64),
-        judged=judged.rows,
-        num_judged=judged.size,
-        is_beyond=judged.is_beyond,
+        **pairs.rows._asdict(),
+        ends=pairs.ends,
+        slots=pairs.slots,
+        is_beyond=pairs.is_beyond,
         words=np.empty((2, most_words), np.uint32),
         covered=np.empty((2, most_words), np.bool_),
         alignments=np.empty((2, 9), np.int64),

@@ -71,8 +71,14 @@ class Marks(NamedTuple):
     rest: Any
     other: Any  # the one that is compared now
     histograms: Any  # of the two, as `text_kernels` makes them
-    judged: Any  # as `text_templates.Judged` has it, and the next two
-    num_judged: Any
+    left: Any  # pairs that are known, as `text_pairs.KnownPairs` has them, and the next eight
+    right: Any
+    code: Any
+    relation: Any
+    method: Any
+    score: Any
+    ends: Any
+    slots: Any
     is_beyond: Any
     # of the two that are compared: words, which of them are covered, what `text_verdicts.Alignment` says of each; room
     # for tables of 3-grams and words (`text_kernels`)
@@ -108,6 +114,6 @@ TEXTS = (Texts, "u8* i8* u8* i8* u1* u8 u8 f8 f8 u8* i4*")
 ORDER = (Order, "i8* i8* i8* i8* i8* i8*")
 LISTS = (Lists, "i4* i8* i8* i8* i2*")
 STATE = (State, "i8* i8* i1* f8* i1* i8* b1* i8* f8* i1* i4* i8*")
-MARKS = (Marks, "i8* u8* u8* u8* i8* i8*** i8** i8* b1* u4** b1** i8** u8* u4* i8**")
+MARKS = (Marks, "i8* u8* u8* u8* i8* i8*** i4* i4* i1* i1* i1* f8* i8* i4* b1* u4** b1** i8** u8* u4* i8**")
 SCRATCH = (Scratch, "i8* i8* i8* i8* f8* i8*")
 HELD = (Held, "i8* i8* f8* i1*")

@@ -9,24 +9,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.dedup import led, matching, text_alignment, text_filter, text_kernels, text_verdicts, text_walk_arrays
+from mmlake.dedup import (
+    led,
+    matching,
+    text_alignment,
+    text_filter,
+    text_kernels,
+    text_pair_kernels,
+    text_verdicts,
+    text_walk_arrays,
+)
 from mmlake.dedup.led import AS_ALIKE, MOST_LEADERS
 from mmlake.dedup.machine_code import Loop, loops
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, SAME, SIBLING_SCORE
 from mmlake.dedup.text_alignment import _aligned, _covered, _runs, _slot
 from mmlake.dedup.text_filter import _filters, _most_shared
 from mmlake.dedup.text_kernels import _siblings
+from mmlake.dedup.text_pair_kernels import _judge, _listed, _looked_up, _note, _place_of, _recalled, _row_of
 from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     JACCARD,
     LEAST_SHARED,
     MIN_CONTAINED,
-    MIN_SIBLINGS,
     OF_THEIR_OWN,
     SURELY_SAME,
     UNDECIDED,
     Alignment,
     _is_renamed,
+    code_of,
     has_other_subject,
     is_revision,
     of_sets,
@@ -37,6 +47,7 @@ from mmlake.dedup.text_verdicts import (
 from mmlake.dedup.text_walk_arrays import FILTER_BITS, HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 _ALL = 2.0**64
+_WORDING = 3  # of a code of `text_pairs`
 
 
 class Kernels(NamedTuple):
@@ -44,6 +55,7 @@ class Kernels(NamedTuple):
 
     compare: Callable[..., int]
     walk: Callable[..., int]
+    looked_up: Callable[..., int]
     judge: Callable[..., int]
     filters: Callable[..., int]
 
@@ -52,24 +64,33 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, _covered, _slot, _runs,
-        _aligned,
-        _siblings, _num_words, _unpacked, _note, _mark, _num_shared, _most_shared, _wording, _alignment, _alignments,
-        _is_other_subject, _judged, _compared,
+        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot,
+        _runs, _aligned, _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark,
+        _num_shared, _most_shared, _code, _alignment, _alignments, _is_other_subject, _judged, _measured, _compared,
     )  # fmt: skip
     walked = (
         *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
     )  # fmt: skip
-    files = [text_verdicts, text_kernels, text_alignment, text_filter, matching, led, text_walk_arrays]
+    files = [
+        text_verdicts,
+        text_kernels,
+        text_alignment,
+        text_filter,
+        text_pair_kernels,
+        matching,
+        led,
+        text_walk_arrays,
+    ]
     found = loops(
         "text-walk",
         {
             "compare": Loop(_compare, (TEXTS, "i8*", "i8*", MARKS, "i1*", "f8*", "i1*"), compared),
             "walk": Loop(_walk, (TEXTS, ORDER, LISTS, STATE, SCRATCH, MARKS, HELD, "i8"), walked),
+            "looked_up": Loop(_looked_up, ("u8*", "i8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "u8*", "u1*")),
             "judge": Loop(
                 _judge,
-                ("u8*", "i8*", "u1*", "u8", "u8", "i8*", "i8*", "i1*", "i8*", "i8***"),
-                (siblings, wording_of, _siblings),
+                ("u8*", "u1*", "i8*", "i8*", "u8", "i8*", "i8*", "i1*", "i8**"),
+                (siblings, wording_of, code_of),
             ),
             "filters": Loop(_filters, ("u8*", "i8*", "u8*", "i4*")),
         },
@@ -95,21 +116,35 @@ def _compared(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: n
         most = _most_shared(texts, one, other)
         if most < LEAST_SHARED * smaller and most < texts.jaccard * (size + other_size - most):
             return NONE, 0.0, JACCARD
-    shared = _num_shared(texts, one, other, marks)
+    row = _row_of(one, other, marks)
+    if row >= 0:
+        return _recalled(texts, one, other, row, marks)
+    return _measured(texts, one, other, marks)
+
+
+def _measured(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+    """The same, of two that are not known."""
+    size, other_size = texts.starts[one + 1] - texts.starts[one], texts.starts[other + 1] - texts.starts[other]
+    shared, smaller = _num_shared(texts, one, other, marks), min(size, other_size)
     score = shared / max(1, size + other_size - shared)
-    if shared > 0 and score >= texts.jaccard:
-        if score >= SURELY_SAME:
-            return SAME, score, JACCARD
-        wording = _wording(texts, one, other, marks)
-        is_other = wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks)
-        return (NONE if is_other else SAME), score, JACCARD
     held = shared / max(1, smaller)
-    if held < LEAST_SHARED:
+    is_like = shared > 0 and score >= texts.jaccard
+    if is_like and score >= SURELY_SAME:
+        return SAME, score, JACCARD
+    if not is_like and held < LEAST_SHARED:
         return NONE, 0.0, JACCARD
-    if smaller < MIN_CONTAINED:
+    if not is_like and smaller < MIN_CONTAINED:
         return NONE, score, JACCARD
-    relation, method = _judged(texts, one, other, held, marks)
-    return relation, (held if relation in (INSIDE, HOLDS) else score), method
+    code = _code(texts, one, other, marks)
+    wording = code & _WORDING
+    relation, method = SAME, JACCARD
+    if not is_like:
+        relation, method = _judged(texts, one, other, held, wording, marks)
+        score = held if relation in (INSIDE, HOLDS) else score
+    elif wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks):
+        relation = NONE
+    _note(one, other, code, relation, method, score, marks)
+    return relation, score, method
 
 
 def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
@@ -120,11 +155,10 @@ def _compared_units(texts: Any, items: Any, one: Any, other: Any, marks: Any) ->
     return relation, score, method
 
 
-def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # pragma: no cover: compiled
+def _judged(texts: Any, one: Any, other: Any, held: Any, wording: Any, marks: Any) -> Any:  # pragma: no cover: compiled
     """(relation, method) of two texts whose Jaccard is below the bound."""
     starts = texts.starts
     size, other_size = starts[one + 1] - starts[one], starts[other + 1] - starts[other]
-    wording = _wording(texts, one, other, marks)
     num, other_num = _num_words(texts, one), _num_words(texts, other)
     relation, method = of_sets(held, size, other_size, num, other_num, wording)
     if relation != UNDECIDED:
@@ -133,13 +167,11 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, marks: Any) -> Any:  # 
     return of_words(left, right, num, other_num, wording, texts.match)
 
 
-def _wording(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
+def _code(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
     """What two texts share, by who else holds it."""
     marks.other[0], marks.histograms[:] = other, 0
     _siblings(texts.shingles, texts.starts, one, marks.other, texts.table, texts.shift, texts.below, marks.histograms)
-    if siblings(marks.histograms[0]) >= MIN_SIBLINGS:
-        _note(one, other, marks)
-    return wording_of(marks.histograms[0], texts.below / _ALL)
+    return code_of(marks.histograms[0], texts.below / _ALL)
 
 
 def _alignments(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: no cover: compiled
@@ -160,35 +192,6 @@ def _alignment(row: Any) -> Any:  # pragma: no cover: compiled
 def _is_other_subject(texts: Any, one: Any, other: Any, wording: Any, marks: Any) -> bool:  # pragma: no cover
     left, right = _alignments(texts, one, other, marks)
     return has_other_subject(left, right, _num_words(texts, one), _num_words(texts, other), wording)
-
-
-def _note(one: Any, other: Any, marks: Any) -> None:  # pragma: no cover: compiled
-    """As `text_templates.Judged.add`."""
-    row = marks.num_judged[0]
-    if row < marks.judged.shape[0]:
-        marks.judged[row, 0], marks.judged[row, 1] = one, other
-        marks.num_judged[0] += 1
-    else:
-        marks.is_beyond[one] = marks.is_beyond[other] = True
-
-
-def _judge(
-    values: Any,
-    starts: Any,
-    table: Any,
-    shift: Any,
-    below: Any,
-    left: Any,
-    right: Any,
-    out: Any,
-    other: Any,
-    histograms: Any,
-) -> None:  # pragma: no cover: compiled
-    """Fills what the texts of each pair share, by who else holds it. other, histograms: room as in `Marks`."""
-    for at in range(left.shape[0]):
-        other[0], histograms[:] = right[at], 0
-        _siblings(values, starts, left[at], other, table, shift, below, histograms)
-        out[at] = wording_of(histograms[0], below / _ALL)
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled

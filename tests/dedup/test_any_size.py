@@ -108,7 +108,7 @@ def test_what_grows_with_the_number_of_texts_lies_in_files(tmp_path):
         matcher = TextMatcher(prints, SETTINGS)
         walk = Walk(matcher, in_order(len(made)))
         followers = walk._followers
-        grown = [matcher.keys.values, matcher._commonness.table, matcher.judged.rows, digests_of(prints)]
+        grown = [matcher.keys.values, matcher._commonness.table, matcher.pairs.rows.score, digests_of(prints)]
         grown += [walk.place, walk.leader_of, followers._first, followers._next, followers._score]
     assert all(map(lies_in_file, grown))
     assert not lies_in_file(TextMatcher(prints, SETTINGS).keys.values)

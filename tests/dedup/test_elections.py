@@ -20,6 +20,11 @@ from mmlake.quality.image_fidelity import fidelity
 from tests.quality.test_image_fidelity import photograph
 
 
+def silent(ones, others):
+    """Nobody is closer than others."""
+    return np.zeros(len(ones))
+
+
 def coded(picture, kind="JPEG", **options):
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
@@ -121,7 +126,7 @@ def test_what_most_copies_left_as_it_was_is_usual_and_two_copies_say_nothing():
         num = len(values)
         parts = np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_)
         standing = Standing(*parts, (usual,), np.array(values, np.float64)[:, None])
-        return standing.elect(np.arange(num), lambda one, others: 0.0)
+        return standing.elect(np.arange(num), silent)
 
     assert elected(20, 10, 10.5) == 1
     assert elected(20, 10) == 0
@@ -164,7 +169,7 @@ def elected_recording(recordings):
         if not one.is_closeness
     }
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
-    at = standing_of(pa.table(nodes | columns), audio.FIDELITY).elect(np.arange(len(names)), lambda one, others: 0.0)
+    at = standing_of(pa.table(nodes | columns), audio.FIDELITY).elect(np.arange(len(names)), silent)
     return names[at]
 
 
@@ -205,41 +210,29 @@ def test_silence_around_a_recording_and_a_short_cut_are_not_its_usual_length():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_pairs_elected_at_once_elect_whom_each_elects_alone(seed):
-    rng = np.random.default_rng(seed)
-    num = 40
-    criteria = (
-        Criterion(name="high", column="high", says="more", tolerance=0.1),
-        CLOSENESS,
-        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5),
-        Criterion(name="usual", column="usual", says="as most", best="usual"),
-    )
-    values = rng.choice([np.nan, 0.0, 1.0, 1.05, -2.0, 30.0], (num, 4))
-    who = Standing(rng.permutation(num) + 100, rng.integers(0, 2, num), rng.random(num) < 0.6, criteria, values)
-    left, right = np.arange(0, num, 2), np.arange(1, num, 2)
-    alone = [who.elect(np.array(pair), lambda one, others: 0.5) for pair in zip(left, right, strict=True)]
-    assert who.elect_pairs(left, right).tolist() == alone
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed):
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 40))
+def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed, size):
     """With criteria before and behind closeness, unknown values, sources and flagged units."""
     rng = np.random.default_rng(seed)
     criteria = (
         Criterion(name="grade", column="grade", says="better", tolerance=0.0),
+        Criterion(name="usual", column="usual", says="as most", best="usual"),
         CLOSENESS,
+        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5),
         Criterion(name="length", column="length", says="longer", tolerance=0.1),
     )
     num = 60
-    values = np.stack((rng.integers(0, 2, num), np.full(num, np.nan), rng.integers(1, 5, num)), axis=1).astype(float)
-    values[rng.random(num) < 0.2, 0] = np.nan
-    who = Standing(rng.permutation(num), rng.integers(0, 2, num), rng.random(num) < 0.7, criteria, values)
+    values = np.stack((rng.integers(0, 2, num), rng.choice([1.0, 1.05, 2.0, 30.0], num), np.full(num, np.nan),
+                       rng.choice([-2.0, 0.0, 1.0, 1.4], num), rng.integers(1, 5, num)), axis=1)  # fmt: skip
+    values[rng.random(values.shape) < 0.2] = np.nan
+    who = Standing(rng.permutation(num) + 100, rng.integers(0, 2, num), rng.random(num) < 0.7, criteria, values)
     scores = rng.integers(0, 3, (num, num)) / 7
-    clusters = [np.sort(rng.permutation(num)[: int(rng.integers(1, 40))]) for _ in range(5)]
-    together = who.elect_each(clusters, lambda left, right: scores[left, right])
-    for members, winner in zip(clusters, together, strict=True):
-        alone = who.elect(members, lambda one, others: float(scores[one, others].mean()) if len(others) else 0.0)
-        assert winner in (alone, -1)
-        assert winner == alone or len(members) > 12, "only many members are asked in turn"
+
+    def closeness(ones, others):
+        return scores[ones[:, None], others].mean(axis=1)
+
+    clusters = np.sort([rng.permutation(num)[:size] for _ in range(5)])
+    alone = np.array([who.elect(one, closeness) for one in clusters])
+    together = who.elect_alike(clusters, closeness)
+    assert ((together == alone) | (together == -1)).all()
+    assert size > 12 or (together >= 0).all(), "only many members are asked in turn"

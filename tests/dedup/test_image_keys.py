@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import image_keys
+from mmlake.dedup import image_keys, key_kernels, text_kernels
 from mmlake.dedup.image_keys import NUM_FAINT, NUM_WINDOWS, Known
 from mmlake.dedup.prints import Ragged
 from tests.thorough import drawn
@@ -119,3 +119,19 @@ def test_groups_that_are_cut_are_made_anew(monkeypatch):
     some = found.take(np.flatnonzero(fewer))
     known = Known(some, image_keys.made(some, radius=RADIUS), np.where(fewer, np.cumsum(fewer) - 1, -1))
     assert rows(image_keys.updated(found, known, radius=RADIUS)) == rows(whole)
+
+
+@pytest.mark.skipif(key_kernels._kernels() is None, reason="numba is absent")
+def test_compiled_and_plain_code_find_the_same_keys(monkeypatch):
+    """Of groups of all sizes, those with more than the keys that are kept among them."""
+    monkeypatch.setattr(image_keys, "_BRUTE", 0)
+    found = derived(range(300))
+    fewer = found.take(np.arange(0, 300, 3))
+    seen = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        keys = image_keys.made(fewer, radius=RADIUS)
+        at = np.where(np.arange(300) % 3 == 0, np.arange(300) // 3, -1)
+        seen.append((rows(keys), rows(image_keys.updated(found, Known(fewer, keys, at), radius=RADIUS))))
+    assert seen[0] == seen[1]
+    assert max(map(len, seen[0][1])) >= 32

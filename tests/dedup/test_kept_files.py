@@ -27,6 +27,17 @@ def test_texts_are_found_among_those_with_wider_offsets():
     assert places(many, few).tolist() == [1, -1]
 
 
+@pytest.mark.parametrize("tail", ["", "%08x"])
+def test_texts_of_one_length_are_found_whatever_they_begin_with(tail):
+    rng = np.random.default_rng(len(tail))
+    for num_heads in (2, 30, 10**6):
+        names = sorted({f"{rng.integers(num_heads):08x}" + (tail and tail % rng.integers(9)) for _ in range(50)})
+        some = sorted({one for one in names if rng.random() < 0.7} | {"f" * len(names[0])})
+        assert places(pa.array(["x", *names])[1:], pa.array(some)).tolist() == [
+            some.index(one) if one in some else -1 for one in names
+        ]
+
+
 def test_a_kept_file_is_never_whole_in_memory(tmp_path):
     kept, arrays = KeptJoins(tmp_path, "one"), {"a": np.arange(1 << 20), "b": np.zeros(0, np.int8)}
     tracemalloc.start()

@@ -19,6 +19,7 @@ from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import Standing, by_digest
 from mmlake.dedup.text_matching import TextMatcher, sampled
+from mmlake.dedup.text_pairs import Pairs, are_by_counts
 from tests.dedup.test_text_walk import corpus, edited
 from tests.dedup.text_edits import filled, page, replaced
 from tests.thorough import drawn
@@ -167,13 +168,25 @@ def test_a_pair_is_judged_again_when_texts_that_share_no_key_with_it_make_its_wo
     assert ("a", "b") in goes
     goes, with_few = joins(plain | pair | few, parts)
     assert ("a", "b") in goes and with_few.part_of[0] == with_few.part_of[1] == 0
-    assert [0, 1] in with_few.judged.tolist(), "half of what they share stands in four others, no more"
+    (row,) = np.flatnonzero((with_few.pairs.left == 0) & (with_few.pairs.right == 1))
+    assert are_by_counts(with_few.pairs.code)[row], "half of what they share stands in four others, no more"
     goes, with_all = joins(plain | pair | few | more, with_few)
-    assert parts.counted == with_few.counted == with_all.counted
+    assert parts.scale == with_few.scale == with_all.scale
     assert ("a", "b") not in goes, "what else they share stands in one other: no slot has as many as a template"
     goes, _ = joins(plain | pair | few | more, parts)
     assert ("a", "b") not in goes
     assert ("a", "b") in joins(plain | pair | more, with_all)[0]
+
+
+def test_a_pair_that_nothing_ties_together_any_more_is_forgotten(monkeypatch):
+    monkeypatch.setattr(kept_parts, "_MOST_ANEW", 1.0)
+    units = {f"{at:03}": Unit(at, 0, 1.0, at) for at in range(SIZE)}
+    parts = check(units, None)
+    apart = int(np.flatnonzero(parts.part_of != parts.part_of[0])[0])
+    stale = Pairs(*(np.array([one]) for one in (0, apart, 0, 0, 0)), np.zeros(1))
+    parts = dataclasses.replace(parts, pairs=parts.pairs.and_those(stale))
+    after = check(units | {"999": dataclasses.replace(units[f"{apart:03}"], quality=2.0)}, parts)
+    assert not ((after.pairs.left == 0) & (after.pairs.right == apart)).any()
 
 
 def test_a_join_of_the_same_texts_counts_nothing_and_one_other_standing_is_seen(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_compiled_and_plain_code_number_keys_alike(distinct, monkeypatch):
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
-    assert plain[0] == sorted({key for key in rows.values.tolist() if rows.values.tolist().count(key) > 1})
+    assert plain[0] == sorted(key for key, count in Counter(rows.values.tolist()).items() if count > 1)
 
 
 @pytest.mark.parametrize("distinct", [1, 300, 100_000])
@@ -53,6 +55,28 @@ def test_compiled_and_plain_code_sample_and_count_alike(distinct, monkeypatch):
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
+
+
+@pytest.mark.parametrize("distinct", [1, 300, 100_000])
+def test_both_ways_find_the_same_texts_with_a_shingle_in_some_slots(distinct, monkeypatch):
+    rng = np.random.default_rng(distinct)
+    rows = rows_of(rng, distinct=distinct)
+    texts, some = np.arange(1, len(rows), 2), rng.permutation(len(rows))[:3]
+
+    def made():
+        commonness = Commonness(rows)
+        return commonness.holders(commonness.slots_of(some), texts).tolist()
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+    shared = [np.isin(rows[one], rows.take(some).values).any() for one in texts]
+    assert not any(np.array(shared) & ~np.array(plain)), "whoever shares a shingle with them holds one in their slots"
+
+
+def test_what_more_than_255_texts_hold_is_counted_as_255(monkeypatch):
+    rows = Ragged.of([np.array([0, 5], np.uint64)] * 300)
+    for table in in_both_ways(monkeypatch, lambda: Commonness(rows).table):
+        assert sorted(table[table > 0].tolist()) == [255] * len(np.unique(Commonness(rows)._slots(rows[0])))
 
 
 def test_nothing_is_numbered_where_there_is_nothing(monkeypatch):
