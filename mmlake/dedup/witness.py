@@ -5,7 +5,7 @@ A sentence encoder puts pages of one template ("create a gateway", "delete a gat
 paraphrases: .88 to .97 for both on command references. Shared wording alone says nothing: people who retell a sentence
 keep half of its words. What distinguishes them is who else has that wording: nobody, where one text retells the other;
 many siblings, where both fill in a template.
-Nor does it know two long texts on one subject from a text told in other words. Who retells keeps most of what is named
+Nor does it know two long texts on one subject from one text in other words. Who retells keeps most of what is named
 and its order, names and numbers above all, in another language too; of two chapters on one subject neither is so.
 """
 
@@ -23,7 +23,7 @@ from mmlake.dedup.text_matching import sampled, shared_counts
 from mmlake.dedup.text_templates import Commonness, Siblings
 from mmlake.dedup.text_verdicts import TEMPLATE
 
-_LONG_WORDS = 100  # of both texts; of shorter ones too few words are told to say anything
+_LONG_WORDS = 100  # of both texts; of shorter ones too little is there to say anything
 # of the distinct words of the text that keeps less: human paraphrases .53 and more, two pages on one subject .17 to .45
 _KEPT_FRACTION = 0.5
 # rank correlation of the places of words that both texts hold once: human paraphrases .93 and more, pages .23 to .78
@@ -50,12 +50,12 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Callable[[Posit
         for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
             others = np.array([other], np.int64)
             shared = int(shared_counts(shingles.values, shingles.offsets, one, others)[0])
-            told = unpacked(words[one]), unpacked(words[other])
+            texts = unpacked(words[one]), unpacked(words[other])
             if shared > fraction * min(sizes[one], sizes[other]):
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
-                    commonness.wording(one, others)[0] == TEMPLATE or has_other_subject(*told)
+                    commonness.wording(one, others)[0] == TEMPLATE or has_other_subject(*texts)
                 )
-            apart[at] = apart[at] or are_others(*told)
+            apart[at] = apart[at] or are_others(*texts)
         return apart
 
     return is_apart
@@ -67,10 +67,10 @@ def has_other_subject(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> boo
 
     one, other: words in their order, as `text.unpacked` gives them.
     """
-    for told, others in ((one, other), (other, one)):
-        words, counts = np.unique(told, return_counts=True)
+    for text, others in ((one, other), (other, one)):
+        words, counts = np.unique(text, return_counts=True)
         most = counts[~np.isin(words, others)].max(initial=0)
-        if most < max(_SUBJECT_TIMES, _SUBJECT_FRACTION * len(told)):
+        if most < max(_SUBJECT_TIMES, _SUBJECT_FRACTION * len(text)):
             return False
     return True
 
@@ -92,5 +92,5 @@ def are_others(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> bool:
     is_once = (counts[rows] == 1) & (other_counts[other_rows] == 1)
     if is_once.sum() < _LEAST_PLACES:
         return False
-    ranks = (np.argsort(np.argsort(side[is_once])) for side in (places[rows], other_places[other_rows]))
-    return float(np.corrcoef(*ranks)[0, 1]) < _LEAST_ORDER
+    ranks = np.stack([np.argsort(np.argsort(side[is_once])) for side in (places[rows], other_places[other_rows])])
+    return float(np.corrcoef(ranks)[0, 1]) < _LEAST_ORDER

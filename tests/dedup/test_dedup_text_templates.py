@@ -123,8 +123,8 @@ def test_long_texts_that_name_the_same_things_in_another_order_are_two_texts(ret
 )
 def test_two_pages_on_two_subjects_need_no_siblings(other_name, times, is_apart):
     rng = np.random.default_rng(10)
-    told = " ".join(f"{page(rng, 12)} prefork" for _ in range(times))
-    assert vetoes([told, told.replace("prefork", other_name)], [0], [1]) == [is_apart]
+    one = " ".join(f"{page(rng, 12)} prefork" for _ in range(times))
+    assert vetoes([one, one.replace("prefork", other_name)], [0], [1]) == [is_apart]
 
 
 def test_units_without_shingles_are_never_kept_apart():
