@@ -93,4 +93,4 @@ def are_others(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> bool:
     if is_once.sum() < _LEAST_PLACES:
         return False
     ranks = np.stack([np.argsort(np.argsort(side[is_once])) for side in (places[rows], other_places[other_rows])])
-    return float(np.corrcoef(ranks)[0, 1]) < _LEAST_ORDER
+    return float(np.asarray(np.corrcoef(ranks))[0, 1]) < _LEAST_ORDER
