@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mmlake.dedup.text_matching import key_recall
     from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
     from mmlake.dedup.vectors import Apart
-    from mmlake.dedup.witness import template_veto
+    from mmlake.dedup.witness import text_veto
 
 __all__ = [
     "CLOSENESS",
@@ -58,7 +58,7 @@ __all__ = [
     "recall_words",
     "semantic_hits",
     "semantic_pairs",
-    "template_veto",
+    "text_veto",
     "tiers_of",
 ]
 
@@ -81,7 +81,7 @@ _MODULES = {
     "text_matching": "key_recall",
     "tiers": "TIERS Tier near_pairs tiers_of",
     "vectors": "Apart",
-    "witness": "template_veto",
+    "witness": "text_veto",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

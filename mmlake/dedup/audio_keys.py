@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.audio_align import Words, agreement
 from mmlake.dedup.joins import mix64
-from mmlake.dedup.prints import Positions, Ragged, digests_of
+from mmlake.dedup.prints import Positions, Ragged, blocks_of, digests_of
+from mmlake.engine import current
 
 _SLICES = np.arange(0, 32, 4, dtype=np.uint64)  # where the signs of a key begin; the word is closed to a ring
 _SIGNS, _HALF, _WIDTH, _KIND = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(16), np.uint64(35)
@@ -63,14 +64,17 @@ def keys_of(rows: Ragged, kind: Kind) -> Ragged:
 
 def together(parts: Sequence[Ragged]) -> Ragged:
     """The rows of all, one behind the other."""
-    offsets = np.sum([part.offsets for part in parts], axis=0)
-    values = np.empty(int(offsets[-1]), np.uint64)
+    offsets = np.sum([part.offsets for part in parts], axis=0).astype(np.int64)
+    values = current().zeros(int(offsets[-1]), np.uint64)
     filled = offsets[:-1].copy()
     for part in parts:
-        within = np.arange(len(part.values)) - np.repeat(part.offsets[:-1], part.lengths)
-        values[np.repeat(filled, part.lengths) + within] = part.values
-        filled = filled + part.lengths
-    return Ragged(values, offsets.astype(np.int64))
+        lengths, begins = part.lengths, filled - part.offsets[:-1]
+        for low, high in blocks_of(part.offsets[1:], _BLOCK):
+            first, end = int(part.offsets[low]), int(part.offsets[high])
+            places = np.arange(first, end) + np.repeat(begins[low:high], lengths[low:high])
+            values[places] = part.values[first:end]
+        filled += lengths
+    return Ragged(values, offsets)
 
 
 def are_strangers(

@@ -25,13 +25,14 @@ from mmlake.dedup.semantic_tier import bounds_of, vectors_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.dedup.vectors import Apart, Vectors
-from mmlake.dedup.witness import template_veto
+from mmlake.dedup.witness import text_veto
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 
 _ROWS = 2_048  # of a product
 _SLACK = 1e-4  # products of float32 err by 1e-6; what lies this far below the bound is checked in float64
 _SPANS = ("start_s", "end_s", "eval_start_s", "eval_end_s")
+_VETO_PRINTS = ("shingles", "words")
 
 
 @dataclass(slots=True)
@@ -146,11 +147,11 @@ def semantic_hits(
         if not rows.num_rows:
             continue
         (digests, vectors), (eval_digests, eval_vectors) = vectors_of(rows), vectors_of(eval_rows)
-        shingles = [
-            prints_of(table, ("shingles",), names)["shingles"]
+        prints = [
+            prints_of(table, _VETO_PRINTS, names)
             for table, names in ((eval_fingerprints, eval_digests), (fingerprints, digests))
         ]
-        veto = template_veto({"shingles": joined(shingles)}, settings=settings)
+        veto = text_veto({name: joined([one[name] for one in prints]) for name in _VETO_PRINTS}, settings=settings)
         found = _semantic(vectors, eval_vectors, bound, veto, advance)
         parts.append(_table(found, digests, eval_digests, tier="semantic", methods=[f"cosine:{encoder}"]))
     return pa.concat_tables(parts)

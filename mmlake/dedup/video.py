@@ -38,9 +38,9 @@ F = TypeVar("F")
 FIDELITY = (
     Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
     Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
+    # both of keyframes, which each file has at moments of its own; contrast is compared at common ones, by closeness
     Criterion(name="light", column="luma_level", best="usual", tolerance=0.0, margin=5.0, says="usual light"),
-    Criterion(name="contrast", column="contrast_levels", best="usual", tolerance=0.08, says="usual contrast"),
-    Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
+    Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.25, margin=1.5, says="usual colours"),
     Criterion(name="colour", column="colourfulness", margin=0.5, tolerance=0.0, says="colour over grey"),
     Criterion(name="size", column="width_px", table="tracks", best="usual", tolerance=0.1, says="usual size"),
     Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),

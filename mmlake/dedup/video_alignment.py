@@ -149,11 +149,13 @@ def _densest(gains: NDArray[np.int64]) -> slice:
 
 
 def _covered(film: Film, span: tuple[int, int]) -> float:
-    """The share of the film that lies in the span: of an empty road with one car, the empty part is not most of it."""
+    """The share of the film that lies in the span: of an empty road with one car, the empty part is not most of it, and
+    a picture frozen at an end is no part of what there is to cover."""
     part = slice(*span)
-    frames = float(film.is_structured_N[part].sum() / max(1, film.is_structured_N.sum()))
-    total = film.moved_N.sum()
-    return min(frames, float(film.moved_N[part].sum() / total) + _MOVED_SLACK) if total else frames
+    frames = float(film.adds_N[part].sum() / max(1, film.adds_N.sum()))
+    moved = np.where(film.adds_N, film.moved_N, 0.0)
+    total = moved.sum()
+    return min(frames, float(moved[part].sum() / total) + _MOVED_SLACK) if total else frames
 
 
 def _likeness(

@@ -22,6 +22,9 @@ from mmlake.picture_pieces import PIECE_PX
 _STRIDE, _MOST_MOMENTS = MOMENT_EVERY, 4
 _OFFSET_BITS = 32
 _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in common
+# of a common shift of all tones: a player's RGB made luma again is one level darker in whatever was saved from it, so
+# copies were closer to one another than to their original (.77 to 1.13 in 8 families of 8)
+_CONVERSION_LEVELS = 1.5
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
 _THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, NUM_PIECES * PIECE_PX**2 // 8
 MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
@@ -90,7 +93,9 @@ def shared_detail(a: Detail, b: Detail, part: Part) -> float:
     if not rows:
         return 0.0
     of_a, of_b = (list(side) for side in zip(*rows, strict=True))
-    tones = 1 - float(np.abs(a.tones_NP[of_a] - b.tones_NP[of_b]).mean()) / _FAR_LEVELS
+    apart = a.tones_NP[of_a] - b.tones_NP[of_b]
+    level = float(np.clip(apart.mean(dtype=np.float64), -_CONVERSION_LEVELS, _CONVERSION_LEVELS))
+    tones = 1 - float(np.abs(apart - level).mean()) / _FAR_LEVELS
     left, right = (fine.transpose(1, 0, 2).reshape(2, -1) for fine in (a.fine_N2P[of_a], b.fine_N2P[of_b]))
     alike = float(perceptual.correlations(left, right).mean())
     return _TONE_WEIGHT * max(0.0, tones) + (1 - _TONE_WEIGHT) * max(0.0, alike)

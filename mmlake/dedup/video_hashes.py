@@ -48,7 +48,7 @@ WINDOWS = (
     ALL, Rect(0.05, 0.95, 0.05, 0.95), Rect(0.1, 0.9, 0.1, 0.9), Rect(0.0, 0.8, 0.0, 1.0), Rect(0.2, 1.0, 0.0, 1.0),
     Rect(0.0, 0.9, 0.0, 0.9), Rect(0.0, 0.9, 0.1, 1.0), Rect(0.1, 1.0, 0.0, 0.9), Rect(0.1, 1.0, 0.1, 1.0),
 )  # fmt: skip
-_CUT = 18.0  # luma levels between two frames: another shot, whose border is found anew
+CUT = 18.0  # luma levels between two frames: another shot, whose border is found anew
 _MAX_SHOT = 512  # frames; a border may change within a shot that fades
 _BAR_LEVELS, _BAR_STD, _BAR_FRACTION = 6.0, 3.0, 0.9  # how far a bar may leave its colour, in space and time; of a line
 _MIN_LEFT_FRACTION = 0.2  # of the picture; where less is left, what was found is no border but a small thing on black
@@ -100,7 +100,7 @@ def _shots(planes_NHW: NDArray[np.uint8]) -> list[tuple[int, int]]:
         for low in range(0, len(planes_NHW) - 1, _MAX_SHOT)
     ]  # fmt: skip
     edges = [0]
-    for cut in [*(np.flatnonzero(np.concatenate([[], *change]) > _CUT) + 1).tolist(), len(planes_NHW)]:
+    for cut in [*(np.flatnonzero(np.concatenate([[], *change]) > CUT) + 1).tolist(), len(planes_NHW)]:
         while cut - edges[-1] > _MAX_SHOT:
             edges.append(edges[-1] + _MAX_SHOT)
         edges.append(cut)

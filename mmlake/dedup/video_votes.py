@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.video_hashes import BLANK_STD, EVEN, MIRROR, WINDOWS
+from mmlake.dedup.video_hashes import BLANK_STD, CUT, EVEN, MIRROR, WINDOWS
 from mmlake.dedup.video_luma import counterpart, movement, quieted, resampled
 
 # A, B frames of the shorter and of the longer film
@@ -32,6 +32,8 @@ _NEARLY = 0.85  # of the votes
 # of the votes, and of all that there could be, for another speed to be believed: for a still picture any would do
 _SPEED_GAIN, _SPEED_EXTRA = 1.25, 0.05
 _CERTAIN = 0.6  # of the anchors; where so many agree at the plain speed, no other is tried
+# luma levels of an eighth by an eighth in which codecs let a frozen picture vary; frames of half a second to three
+_FROZEN_LEVELS, _LEAST_FROZEN, _MOST_FROZEN = 2, 4, 24
 MOVED = 4.0  # luma levels of an eighth by an eighth of the picture that has moved
 
 
@@ -42,6 +44,7 @@ class Film(NamedTuple):
     luma_VN64: NDArray[np.uint8]
     is_structured_N: NDArray[np.bool_]
     moved_N: NDArray[np.float64]  # how far each frame with structure is from their mean: what happens in it
+    adds_N: NDArray[np.bool_]  # frames with structure that add something: not those of a picture frozen at an end
 
     @classmethod
     def of(cls, hashes_VNW: NDArray[np.uint64], luma_VN64: NDArray[np.uint8]) -> Film:
@@ -51,7 +54,20 @@ class Film(NamedTuple):
         if is_structured.any():
             moving = np.abs(movement(luma_VN64[0, is_structured].astype(np.float64)))
             moved[is_structured] = np.where(moving > MOVED, moving, 0.0).sum(axis=1)
-        return cls(hashes_VNW, luma_VN64, is_structured, moved)
+        return cls(hashes_VNW, luma_VN64, is_structured, moved, is_structured & ~_frozen_ends(luma_VN64[0]))
+
+
+def _frozen_ends(luma_N64: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """The frames before or behind the film in which its first or last picture stands still: whoever pads a clip to a
+    length does that. A picture behind a cut is a card, which adds something, and a film may stand still throughout."""
+    frozen = np.zeros(len(luma_N64), np.bool_)
+    for luma, marks in ((luma_N64, frozen), (luma_N64[::-1], frozen[::-1])):
+        apart = np.abs(luma[: _MOST_FROZEN + 1].astype(np.int16) - luma[:1].astype(np.int16))
+        is_still = apart.max(axis=1, initial=0) <= _FROZEN_LEVELS
+        num = len(is_still) if is_still.all() else int(np.argmin(is_still))
+        if _LEAST_FROZEN <= num <= min(_MOST_FROZEN, len(luma) // 2) and apart[num].mean() <= CUT:
+            marks[: num - 1] = True
+    return frozen
 
 
 class Way(NamedTuple):

@@ -95,15 +95,16 @@ def _semantic(job: Job) -> pa.Table:
 
 
 def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
-    """Pairs that are no semantic duplicates: siblings of one template, and two spans of one item. One speaker in one
-    room is near itself in every vector, and says something else each time; what is truly said twice has a near pair."""
+    """Pairs that are no semantic duplicates: siblings of one template, long texts that say other things, and two spans
+    of one item. One speaker in one room is near itself in every vector, and says something else each time; what is
+    truly said twice has a near pair."""
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
     parent = units["parent_digest"].take(pc.index_in(digests, value_set=units["digest"].combine_chunks()))
     parents = pc.index_in(parent, value_set=pc.unique(parent)).to_numpy()
     prints = dedup.prints_of(
-        job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)), ("shingles",), digests
+        job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)), ("shingles", "words"), digests
     )
-    veto = dedup.template_veto(prints, settings=job.lake.settings.dedup)
+    veto = dedup.text_veto(prints, settings=job.lake.settings.dedup)
 
     def is_apart(left: dedup.Positions, right: dedup.Positions) -> NDArray[np.bool_]:
         apart: NDArray[np.bool_] = parents[left] == parents[right]
@@ -168,7 +169,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="11",
+            code_version="12",
             over_shards=True,
             make=_near,
             check=_check_near,
@@ -186,7 +187,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="8",
+            code_version="9",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,

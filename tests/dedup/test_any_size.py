@@ -13,6 +13,7 @@ from test_kept_joins import CRITERIA, MADE, fingerprints, nodes
 
 from mmlake import dedup
 from mmlake.dedup import image, text, text_kernels
+from mmlake.dedup.audio_keys import together
 from mmlake.dedup.image_matcher import ImageMatcher
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import Stars, Walk
@@ -134,3 +135,14 @@ def test_keys_of_pictures_are_the_same_without_memory(tmp_path):
     assert len(whole.values)
     assert np.array_equal(small.values, whole.values)
     assert np.array_equal(small.offsets, whole.offsets)
+
+
+def test_keys_of_recordings_are_laid_together_in_files(tmp_path):
+    """They lay in memory, with three arrays of places of all of them: 939 MB of 200,000 recordings."""
+    rng = np.random.default_rng(0)
+    parts = [Ragged.of([rng.integers(0, 9, size, np.uint64) for size in sizes]) for sizes in ((3, 0, 2), (1, 4, 0))]
+    with Engine(tmp_path, NOTHING).used():
+        both = together(parts)
+    assert lies_in_file(both.values)
+    for at in range(3):
+        assert both[at].tolist() == [*parts[0][at].tolist(), *parts[1][at].tolist()]

@@ -19,7 +19,7 @@ def table_of(texts):
 
 
 def vetoes(texts, left, right):
-    veto = dedup.template_veto(table_of(texts), settings=SETTINGS)
+    veto = dedup.text_veto(table_of(texts), settings=SETTINGS)
     return veto(np.array(left), np.array(right)).tolist()
 
 
@@ -87,6 +87,44 @@ def test_shared_wording_as_such_vetoes_nothing():
     texts = [page(rng, 60) for _ in range(40)]
     retold = [replaced(rng, one, 0.3) for one in texts]
     assert not any(vetoes(texts + retold, range(40), range(40, 80)))
+
+
+def spread(rng, names, num_words):
+    """A text of words that no other has, in which the names stand in this order."""
+    parts = ["".join(letters) for letters in rng.choice(list("abcdefghijklmnop"), (num_words, 12))]
+    places = np.sort(rng.choice(len(parts), len(names), replace=False))
+    for at, name in zip(places, names, strict=True):
+        parts[at] = name
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("retold", "is_apart"),
+    [
+        (lambda rng, names, text: spread(rng, names, 180), False),
+        (lambda rng, names, text: spread(rng, rng.permutation(names), 180), True),
+        (lambda rng, names, text: spread(rng, names[:7], 180), False),
+        (lambda rng, names, text: " ".join(np.roll(replaced(rng, text, 0.35).split(), 90)), False),
+        (lambda rng, names, text: spread(rng, rng.permutation(names), 99), False),
+    ],
+    ids=["in other words", "of the same names", "of few of them", "passages moved", "short"],
+)
+def test_long_texts_that_name_the_same_things_in_another_order_are_two_texts(retold, is_apart):
+    """Two chapters on one subject have a cosine of .88 and more; a text in other words or another language keeps the
+    order of its names."""
+    rng = np.random.default_rng(9)
+    names = [f"Name{at}x" for at in range(30)]
+    text_of_them = spread(rng, names, 180)
+    assert vetoes([text_of_them, retold(rng, names, text_of_them)], [0], [1]) == [is_apart]
+
+
+@pytest.mark.parametrize(
+    ("other_name", "times", "is_apart"), [("worker", 4, True), ("worker", 3, False), ("", 4, False)]
+)
+def test_two_pages_on_two_subjects_need_no_siblings(other_name, times, is_apart):
+    rng = np.random.default_rng(10)
+    one = " ".join(f"{page(rng, 12)} prefork" for _ in range(times))
+    assert vetoes([one, one.replace("prefork", other_name)], [0], [1]) == [is_apart]
 
 
 def test_units_without_shingles_are_never_kept_apart():

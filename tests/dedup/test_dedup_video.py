@@ -47,6 +47,22 @@ def test_an_excerpt_lies_inside_its_film_with_spans_on_both_sides(originals):
         assert shared_keys(films, 0, 1) >= films.min_shared
 
 
+@pytest.mark.parametrize(
+    ("padded", "relation"),
+    [
+        (lambda clip: [clip, clip[-1:].repeat(46, axis=0)], SAME),
+        (lambda clip: [clip[:1].repeat(46, axis=0), clip], SAME),
+        (lambda clip: [clip, scene(8, 0.1)[:1].repeat(46, axis=0)], INSIDE),
+        (lambda clip: [clip, clip[-1:].repeat(160, axis=0)], INSIDE),
+    ],
+    ids=["frozen behind", "frozen before", "a card behind a cut", "still for longer than the clip"],
+)
+def test_a_picture_frozen_at_an_end_is_no_part_of_a_film(padded, relation):
+    """Or the original of 2 s lies inside a copy with 1.2 s of one frame behind, and goes for it."""
+    clip = scene(1, 2.0)
+    assert matcher_of(clip, np.concatenate(padded(clip))).compare(0, np.array([1])).relation.tolist() == [relation]
+
+
 def test_a_mirrored_cropped_clip_inside_a_longer_film_is_found():
     clip = scene(7, 6.0)
     films = matcher_of(

@@ -8,8 +8,11 @@ import pytest
 
 from mmlake.dedup import DedupSettings, video
 from mmlake.dedup.leaders import stars
+from mmlake.dedup.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import standing_of
+from mmlake.dedup.video_alignment import Part
+from mmlake.dedup.video_detail import MOMENT_WORDS, detail_of, shared_detail
 from mmlake.dedup.video_matcher import METHODS, FilmMatcher
 from tests.quality.test_quality_video_fidelity import film, frames, measured, resized
 
@@ -82,6 +85,16 @@ def test_moments_of_copies_with_one_clock_are_compared_and_others_have_none(tmp_
     detail = FilmMatcher(table, SETTINGS).compare(0, np.arange(1, 5)).detail
     assert detail[0] == pytest.approx(10.0, abs=0.01) and detail[3] > 9
     assert detail[1] < 0.8 * detail[0] and detail[2] == 0
+
+
+@pytest.mark.parametrize(("levels", "is_as_close"), [(-1, True), (-4, False)])
+def test_a_level_that_a_conversion_costs_makes_a_copy_no_less_close(levels, is_as_close):
+    """RGB made luma again is a level darker, so all copies of a film were closer to one another than to it."""
+    moments = np.random.default_rng(0).integers(40, 200, (2, MOMENT_WORDS * 8)).astype(np.uint8)
+    moments[1] = moments[0].astype(int) + levels
+    one, other = (detail_of(np.append(np.uint64(8), pack_bytes(moment))) for moment in moments)
+    whole = Part(1.0, (0, 8), (0, 8), 1.0, 1.0, 8, False, True)
+    assert (shared_detail(one, other, whole) == pytest.approx(1.0, abs=1e-4)) == is_as_close
 
 
 def test_a_long_film_keeps_few_moments_at_places_that_a_short_copy_keeps_as_well():
