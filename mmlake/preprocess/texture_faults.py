@@ -32,9 +32,10 @@ _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the up
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left is noise
-# grey levels from line to line; of what noise and glints have by chance the same share lies across the picture, and so
-# much more of it is taken off
-_COMB_LEVELS, _CHANCE = 8, 1.25
+# grey levels from line to line, of means of 8 px along them, in which glints and thin lines at a slant are gone; at
+# least the noise of one pixel, which is twice that of such a step. What comes by chance has the same share across the
+# picture, and so much more of that is taken off
+_COMB_LEVELS, _CHANCE = 1.5, 1.25
 
 
 def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
@@ -47,21 +48,23 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     num_bands, tiles = len(starts), cells(width, width // _BAND_PX)
     levels, edges = np.empty((2 * num_bands, width), np.float32), np.empty((2 * num_bands, width - 1), np.float32)
     down = np.empty(num_bands * _BAND_PX)
-    noise, combs = np.empty((2 * num_bands, width // _BAND_PX), np.float32), np.empty(2)
+    noise = np.empty((2 * num_bands, width // _BAND_PX), np.float32)
     texture_kernels().scan(lines_HW, width, starts, *tiles, levels, edges, down, noise)
-    texture_kernels().combs(lines_HW, width, starts, _COMB_LEVELS, combs)
     # a codec has its blocks in both directions; what was filmed or drawn seldom has lines at their edges in both
     columns = np.unique(np.linspace(0, width // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
     side_levels = np.empty((2 * len(columns), height), np.float32)
     side_edges = np.empty((2 * len(columns), height - 1), np.float32)
     texture_kernels().scan_down(lines_HW, columns, side_levels, side_edges)
+    # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
+    noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
+    combs, least = texture_kernels().combs, max(_COMB_LEVELS, noise_levels)
     return {
         "blockiness": min(_blockiness(edges, levels), _blockiness(side_edges, side_levels)),
         "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),
-        # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
-        "noise": _quantile(noise.ravel(), _NOISE_SHARE) / 1.954,
-        # lines that differ from their neighbours and not from those of their own field
-        "combing": max(0.0, float(combs[0] - _CHANCE * combs[1])),
+        "noise": noise_levels,
+        # lines that differ from their neighbours and not from those of their own field; below 0 in one picture where
+        # chance has more across it, so that the mean of several is true
+        "combing": combs(side_levels, least) - _CHANCE * combs(levels, least),
     }
 
 

@@ -21,7 +21,7 @@ class TextureKernels(NamedTuple):
 
     scan: Callable[..., None]
     scan_down: Callable[..., None]
-    combs: Callable[..., None]
+    combs: Callable[..., float]
     steps_at: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
@@ -49,7 +49,7 @@ def texture_kernels() -> TextureKernels:
             ),  # fmt: skip
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
-        combs=entry(none(frozen, i8, i8[::1], i8, f8[::1]), _combs),
+        combs=entry(f8(f4[:, ::1], f4), _combs),
         scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
         steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
@@ -102,35 +102,22 @@ def _scan(
             _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
 
 
-def _combs(luma: Any, width: Any, starts: Any, levels: Any, out: Any) -> None:
-    """Set, of bands of 16 lines that begin at `starts`, the shares of pixels that begin five neighbours which go to and
-    fro by so many levels and more, each within half a step of the one but one before it: [down the picture, across].
-    """
-    near_V, near_H = np.zeros((3, width), np.uint8), np.zeros(width, np.uint8)
-    num_down, num_across = 0, 0
-    for band in range(len(starts)):
-        begin = starts[band]
-        for at in range(begin, begin + 14):
-            here, below, behind = luma[at], luma[at + 1], luma[at + 2]
-            row = near_V[(at - begin) % 3]
-            for x in range(width):
-                one, other = np.int32(below[x]) - np.int32(here[x]), np.int32(behind[x]) - np.int32(below[x])
-                least = min(abs(one), abs(other))
-                # one + other is the step from a line to the next of its field, small only where they have two signs
-                row[x] = (least >= levels) & (2 * abs(one + other) <= least)
-            if at >= begin + 2:
-                for x in range(width):
-                    num_down += near_V[0, x] & near_V[1, x] & near_V[2, x]
-            if at < begin + 12:
-                for x in range(width - 2):
-                    one = np.int32(here[x + 1]) - np.int32(here[x])
-                    other = np.int32(here[x + 2]) - np.int32(here[x + 1])
-                    least = min(abs(one), abs(other))
-                    near_H[x] = (least >= levels) & (2 * abs(one + other) <= least)
-                for x in range(width - 4):
-                    num_across += near_H[x] & near_H[x + 1] & near_H[x + 2]
-    out[0] = num_down / (12 * len(starts) * width)
-    out[1] = num_across / (12 * len(starts) * (width - 4))
+def _combs(levels: Any, least: Any) -> float:
+    """The share of the places (B, N) along the rows that begin five neighbours which go to and fro by so many levels
+    and more, each within half a step of the one but one before it."""
+    num = levels.shape[1]
+    if num < 5:
+        return 0.0
+    found = 0
+    for row in levels:
+        length = 0  # of the run of places that go to and fro
+        for x in range(num - 2):
+            one, other = row[x + 1] - row[x], row[x + 2] - row[x + 1]
+            lower = min(abs(one), abs(other))
+            # one + other is the step from a line to the next of its field, small only where they have two signs
+            length = length + 1 if lower >= least and 2 * abs(one + other) <= lower else 0
+            found += length >= 3
+    return float(found / (len(levels) * (num - 4)))
 
 
 def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:

