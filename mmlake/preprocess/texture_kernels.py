@@ -50,8 +50,8 @@ def texture_kernels() -> TextureKernels:
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
         combs=entry(f8(f4[:, ::1], f4), _combs),
-        scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
-        steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
+        scan_down=entry(none(frozen, i8[::1], f4[:, ::1]), _scan_down),
+        steps_at=entry(f8(f4[:, ::1], i8, f4, f4, f8, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -120,9 +120,8 @@ def _combs(levels: Any, least: Any) -> float:
     return float(found / (len(levels) * (num - 4)))
 
 
-def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:
-    """Fill, of bands of 16 columns that begin at `starts`: levels (B, H): mean of 8 columns of each line. edges
-    (B, H - 1): mean step between neighbouring lines."""
+def _scan_down(luma: Any, starts: Any, levels: Any) -> None:
+    """Fill levels (B, H), of bands of 16 columns that begin at `starts`: the mean of 8 columns of each line."""
     for band in range(len(starts)):
         for half in range(2):
             begin, row = starts[band] + 8 * half, 2 * band + half
@@ -131,11 +130,6 @@ def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:
                 for x in range(begin, begin + 8):
                     total += np.int32(luma[y, x])
                 levels[row, y] = np.float32(total) * np.float32(0.125)
-            for y in range(len(luma) - 1):
-                total = np.int32(0)
-                for x in range(begin, begin + 8):
-                    total += abs(np.int32(luma[y + 1, x]) - np.int32(luma[y, x]))
-                edges[row, y] = np.float32(total) * np.float32(0.125)
 
 
 def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: Any) -> None:
@@ -149,43 +143,38 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
         out[tile] = (total + np.float32(inner)) * np.float32(len(out) / (num_lines * len(line)))
 
 
-def _steps_at(
-    edges: Any, levels: Any, at: Any, least: Any, ratio: Any, lasting: Any, line_fraction: Any, most: Any, kept: Any
-) -> float:
-    """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, so many times as large
-    as the calmer of their sides, and of which the share `lasting` is left two pixels on. Columns with such steps in
-    more than the share `line_fraction` of their places do not count, unless more than the share `most` are of these.
-    kept: share of the columns, those with the fewest steps, that is counted."""
-    num = edges.shape[1] // 8 - 1
+def _steps_at(levels: Any, at: Any, least: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any) -> float:
+    """Share of the places at this phase of transforms of 8 px along the rows (B, N) where the level changes by `least`
+    and more over three steps, each so many times as large as those within the calmer of both sides. Columns with such
+    changes in more than the share `line_fraction` of their places do not count, unless more than the share `most` are
+    of these. kept: share of the columns, those with the fewest changes, that is counted."""
+    num = levels.shape[1] // 8 - 2
+    if num < 1:
+        return 0.0
     found = np.zeros(num, np.int32)
-    for half in range(len(edges)):
-        row, level = edges[half], levels[half]
-        calm_before = np.float32(0)
-        for block in range(num + 1):
-            inside = np.float32(0)
-            for offset in range(2, 7):  # of a phase amid the transform what is to its left lies in the one before
-                inside += row[8 * block + (at + offset) % 8]
-            inside /= np.float32(5)
-            if block:
-                place = 8 * (block - 1) + at
-                step, calmer = row[place], min(calm_before, inside)
-                if step > least and step > ratio * (calmer + np.float32(0.1)):
-                    before, behind = level[place - 1] + level[place - 2], level[place + 2] + level[place + 3]
-                    found[block - 1] += abs(behind - before) > 2 * lasting * step
-            calm_before = inside
+    for half in range(len(levels)):
+        row = levels[half]
+        for column in range(num):
+            place = 8 * (column + 1) + at  # of the first pixel behind the edge
+            before, behind = np.float32(0), np.float32(0)
+            for offset in range(3):
+                before += abs(row[place - 3 - offset] - row[place - 4 - offset])
+                behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
+            change, calmer = abs(row[place + 1] - row[place - 2]), min(before, behind)
+            found[column] += change >= least and change > ratio * (calmer + np.float32(0.3))
     num_lines = 0
     for column in range(num):
-        num_lines += found[column] >= line_fraction * len(edges)
+        num_lines += found[column] >= line_fraction * len(levels)
     if num_lines <= most * num:
         for column in range(num):
-            if found[column] >= line_fraction * len(edges):
+            if found[column] >= line_fraction * len(levels):
                 found[column] = 0
     num_kept, total = max(1, int(kept * num)), 0
     if num_kept < num:
         found = np.sort(found)
     for column in range(num_kept):
         total += found[column]
-    return float(total / (len(edges) * num_kept))
+    return float(total / (len(levels) * num_kept))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

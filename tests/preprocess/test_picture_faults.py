@@ -164,6 +164,16 @@ def test_blocks_of_a_codec_show_at_its_grid_alone() -> None:
     assert texture_of(scene())["blockiness"] < 0.05
 
 
+def test_blocks_whose_edges_a_decoder_smoothed_show_as_well() -> None:
+    """Filters of H.264 and H.265 spread the step between two blocks over six pixels."""
+    import cv2
+
+    levels = np.random.default_rng(9).integers(0, 2, (23, 40)) * 24.0 + 100
+    smooth = cv2.blur(cv2.resize(levels, (640, 368), interpolation=cv2.INTER_NEAREST), (4, 4))[:360]
+    assert texture_of(smooth.astype(np.uint8))["blockiness"] > 0.1
+    assert texture_of(np.roll(smooth, 4, axis=1).astype(np.uint8))["blockiness"] == 0
+
+
 def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> None:
     """Their lines stand where blocks end, come back behind a pixel or two, and go from top to bottom."""
     page = np.full((360, 640), 240, np.uint8)
