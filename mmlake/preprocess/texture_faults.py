@@ -31,9 +31,9 @@ _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left is noise
 # grey levels from line to line, of means of 8 px along them, in which glints and thin lines at a slant are gone; at
-# least the noise of one pixel, which is twice that of such a step. What comes by chance has the same share across the
-# picture, and so much more of that is taken off
-_COMB_LEVELS, _CHANCE = 1.5, 1.25
+# least so many times the noise of one pixel, which is twice that of such a step. What comes by chance has the same
+# share across the picture, and so much more of that is taken off
+_COMB_LEVELS, _COMB_NOISE, _CHANCE = 2.0, 1.5, 1.25
 
 
 def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
@@ -54,7 +54,7 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     texture_kernels().scan_down(lines_HW, columns, side_levels)
     # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
     noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
-    combs, least = texture_kernels().combs, max(_COMB_LEVELS, noise_levels)
+    combs, least = texture_kernels().combs, max(_COMB_LEVELS, _COMB_NOISE * noise_levels)
     return {
         "blockiness": min(_blockiness(levels), _blockiness(side_levels)),
         "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),

@@ -86,8 +86,8 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"spoiled": 0.04}, "spoiled_colour"),
         ({"lost_rows": 0.11}, None),
         ({"lost_rows": 0.13}, "half_frame"),
-        ({"combing": 0.0013}, None),
-        ({"combing": 0.0015}, "combed"),
+        ({"combing": 0.0011}, None),
+        ({"combing": 0.0013}, "combed"),
         ({"combing": -0.01}, None),
     ],
 )

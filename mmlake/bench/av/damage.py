@@ -47,6 +47,7 @@ FOUND_BY: dict[str, tuple[str, ...]] = {
     "green": ("spoiled_colour",),
     "half frame": ("half_frame",),
     "combing": ("combed",),
+    "broken frames": ("damaged",),
 }
 _NOT_PROMISED = ("recorded loss",)  # a concealed block is often a piece of the picture before
 _LABELS, _CLEAN = "damages.csv", ""
