@@ -47,7 +47,7 @@ def test_a_frame_with_a_hole_is_found_at_its_time(level: int, at: int) -> None:
 
 def test_of_frames_that_are_seconds_apart_nobody_can_say() -> None:
     frames = moving(30)
-    frames[17][4:20, 10:30] = 255
+    frames[17][4:20, 10:30] = 0
     assert found(frames) == [17]
     assert found(frames, rate_hz=2.0) == []
 
