@@ -14,8 +14,8 @@ import numpy as np
 from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW
 
 # H height, W width of the cells
-# Share of the cells, and levels: chosen on 26 real films, 145 clean ones and one with broken frames. Of whole frames the
-# highest share is .008 (an arm that passes), of 13 broken ones ten have .017 and more (docs/quality.md)
+# Share of the cells, and levels: chosen on 26 real films, 145 clean ones and one with broken frames. Of whole frames
+# the highest share is .008 (an arm that passes), of 13 broken ones ten have .017 and more (docs/quality.md)
 _SHARE, _LEVELS = 0.015, 16
 _ALIKE = 4  # times as far from both neighbours as these are from each other
 _REACH, _ALONE = 4, 4.0  # frames on each side, whose shares are so many times smaller: rain and fans go on

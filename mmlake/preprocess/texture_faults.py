@@ -16,9 +16,9 @@ from mmlake.preprocess.texture_kernels import texture_kernels
 # MPEG have 16 px, their transforms 8
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
-# grey levels over the three steps around the edge of a block, since filters of decoders spread it over as many; it must
-# be so many times as much as over three steps within its calmer side
-_EDGE_LEVELS, _EDGE_RATIO = 5.0, 2.5
+# grey levels over the three steps around the edge of a block, since filters of decoders spread it over as many; higher
+# ones are letters and bars. It must be so many times as much as over three steps within its calmer side
+_EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO = 5.0, 64.0, 2.5
 # share of the places down the picture: more in one column are a line that was filmed or drawn, unless more than this
 # share of the columns has them
 _LINE_FRACTION, _MOST = 0.8, 0.6
@@ -30,10 +30,11 @@ _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the up
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left is noise
-# grey levels from line to line, of means of 8 px along them, in which glints and thin lines at a slant are gone; at
-# least so many times the noise of one pixel, which is twice that of such a step. What comes by chance has the same
-# share across the picture, and so much more of that is taken off
-_COMB_LEVELS, _COMB_NOISE, _CHANCE = 2.0, 1.5, 1.25
+# grey levels from line to line, of means of 8 px along them, each of which counts for so much at most, so that glints
+# do not drown what is around them; at least so many times the noise of one pixel, which is twice that of such a mean.
+# What comes by chance has the same share across the picture, and so much more of that is taken off
+_MOST_STEP = 6
+_COMB_LEVELS, _COMB_NOISE, _CHANCE = 1.5, 1.5, 1.25
 
 
 def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
@@ -54,6 +55,8 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     texture_kernels().scan_down(lines_HW, columns, side_levels)
     # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
     noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
+    across, along = np.empty_like(edges), np.empty((2 * len(columns), height - 1), np.float32)
+    texture_kernels().signed_steps(lines_HW, width, starts, columns, _MOST_STEP, across, along)
     combs, least = texture_kernels().combs, max(_COMB_LEVELS, _COMB_NOISE * noise_levels)
     return {
         "blockiness": min(_blockiness(levels), _blockiness(side_levels)),
@@ -61,7 +64,7 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
         "noise": noise_levels,
         # lines that differ from their neighbours and not from those of their own field; below 0 in one picture where
         # chance has more across it, so that the mean of several is true
-        "combing": combs(side_levels, least) - _CHANCE * combs(levels, least),
+        "combing": combs(along, least) - _CHANCE * combs(across, least),
     }
 
 
@@ -88,9 +91,8 @@ def _steps(
     levels_BN: np.ndarray, *, line_fraction: float = _LINE_FRACTION, most: float = _MOST, kept: float = 1.0
 ) -> float:
     """The same where columns with steps in that share of their places do not count, of that share of the columns."""
-    edge, middle = (
-        texture_kernels().steps_at(levels_BN, at, _EDGE_LEVELS, _EDGE_RATIO, line_fraction, most, kept) for at in (0, 4)
-    )
+    bounds = (_EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO, line_fraction, most, kept)
+    edge, middle = (texture_kernels().steps_at(levels_BN, at, *bounds) for at in (0, 4))
     return max(0.0, edge - middle)
 
 

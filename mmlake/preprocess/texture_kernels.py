@@ -22,6 +22,7 @@ class TextureKernels(NamedTuple):
     scan: Callable[..., None]
     scan_down: Callable[..., None]
     combs: Callable[..., float]
+    signed_steps: Callable[..., None]
     steps_at: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
@@ -50,8 +51,9 @@ def texture_kernels() -> TextureKernels:
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
         combs=entry(f8(f4[:, ::1], f4), _combs),
+        signed_steps=entry(none(frozen, i8, i8[::1], i8[::1], i8, f4[:, ::1], f4[:, ::1]), _signed_steps),
         scan_down=entry(none(frozen, i8[::1], f4[:, ::1]), _scan_down),
-        steps_at=entry(f8(f4[:, ::1], i8, f4, f4, f8, f8, f8), _steps_at),
+        steps_at=entry(f8(f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -102,22 +104,46 @@ def _scan(
             _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
 
 
-def _combs(levels: Any, least: Any) -> float:
-    """The share of the places (B, N) along the rows that begin five neighbours which go to and fro by so many levels
-    and more, each within half a step of the one but one before it."""
-    num = levels.shape[1]
-    if num < 5:
+def _signed_steps(luma: Any, width: Any, rows: Any, columns: Any, most: Any, across: Any, down: Any) -> None:
+    """Fill the mean steps to the next pixel along the picture, of which each counts for at most `most` levels: across
+    (B, W - 1), of 8 lines of bands of 16 that begin at `rows`; down (B, H - 1), of 8 columns of those at `columns`."""
+    for band in range(len(rows)):
+        for half in range(2):
+            begin, out = rows[band] + 8 * half, across[2 * band + half]
+            out[:] = np.float32(0)
+            for y in range(begin, begin + 8):
+                line = luma[y]
+                for x in range(width - 1):
+                    step = np.int32(line[x + 1]) - np.int32(line[x])
+                    out[x] += np.float32(min(max(step, -most), most))
+            out *= np.float32(0.125)
+    for y in range(len(luma) - 1):
+        line, below = luma[y], luma[y + 1]
+        for band in range(len(columns)):
+            for half in range(2):
+                begin, total = columns[band] + 8 * half, np.int64(0)
+                for x in range(begin, begin + 8):
+                    step = np.int32(below[x]) - np.int32(line[x])
+                    total += min(max(step, -most), most)
+                down[2 * band + half, y] = np.float32(total) * np.float32(0.125)
+
+
+def _combs(steps: Any, least: Any) -> float:
+    """The share of the places along the rows (B, N) of steps that begin four which go to and fro by so many levels and
+    more, each by half as much again as the one before it at most."""
+    num = steps.shape[1]
+    if num < 4:
         return 0.0
     found = 0
-    for row in levels:
+    for row in steps:
         length = 0  # of the run of places that go to and fro
-        for x in range(num - 2):
-            one, other = row[x + 1] - row[x], row[x + 2] - row[x + 1]
+        for x in range(num - 1):
+            one, other = row[x], row[x + 1]
             lower = min(abs(one), abs(other))
             # one + other is the step from a line to the next of its field, small only where they have two signs
             length = length + 1 if lower >= least and 2 * abs(one + other) <= lower else 0
             found += length >= 3
-    return float(found / (len(levels) * (num - 4)))
+    return float(found / (len(steps) * (num - 3)))
 
 
 def _scan_down(luma: Any, starts: Any, levels: Any) -> None:
@@ -143,11 +169,14 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
         out[tile] = (total + np.float32(inner)) * np.float32(len(out) / (num_lines * len(line)))
 
 
-def _steps_at(levels: Any, at: Any, least: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any) -> float:
+def _steps_at(
+    levels: Any, at: Any, least: Any, highest: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any
+) -> float:
     """Share of the places at this phase of transforms of 8 px along the rows (B, N) where the level changes by `least`
-    and more over three steps, each so many times as large as those within the calmer of both sides. Columns with such
-    changes in more than the share `line_fraction` of their places do not count, unless more than the share `most` are
-    of these. kept: share of the columns, those with the fewest changes, that is counted."""
+    and more, and less than `highest`, over three steps, of which half is left a pixel on at each side, each so many times as large as those
+    within the calmer of both sides. Columns with such changes in more than the share `line_fraction` of their places do
+    not count, unless more than the share `most` are of these. kept: share of the columns, those with the fewest
+    changes, that is counted."""
     num = levels.shape[1] // 8 - 2
     if num < 1:
         return 0.0
@@ -160,8 +189,10 @@ def _steps_at(levels: Any, at: Any, least: Any, ratio: Any, line_fraction: Any, 
             for offset in range(3):
                 before += abs(row[place - 3 - offset] - row[place - 4 - offset])
                 behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
-            change, calmer = abs(row[place + 1] - row[place - 2]), min(before, behind)
-            found[column] += change >= least and change > ratio * (calmer + np.float32(0.3))
+            step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
+            change, calmer, lasting = abs(step), min(before, behind), wider if step > 0 else -wider
+            is_step = least <= change < highest and change > ratio * (calmer + np.float32(0.3))
+            found[column] += is_step and 2 * lasting >= change
     num_lines = 0
     for column in range(num):
         num_lines += found[column] >= line_fraction * len(levels)

@@ -183,6 +183,19 @@ def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> N
     assert texture_of(wall)["blockiness"] < 0.01
 
 
+def test_bars_of_a_chart_and_lines_next_to_the_grid_are_no_blocks() -> None:
+    """Bars end at the grid of a codec in both directions, by more levels than a quantizer leaves; lines come back."""
+    rng, page = np.random.default_rng(5), np.full((360, 640), 230, np.uint8)
+    for left in range(0, 640, 16):
+        page[8 * rng.integers(4, 30) :, left : left + 8] = rng.integers(30, 150)
+    assert texture_of(page)["blockiness"] < 0.01
+    page = np.full((360, 640), 230, np.uint8)
+    for left in range(9, 640, 16):
+        page[8 * rng.integers(4, 30) :, left] = 180
+        page[rng.integers(0, 22) * 16 + 9, : 8 * rng.integers(10, 70)] = 180
+    assert texture_of(page)["blockiness"] < 0.01
+
+
 def test_a_patchwork_of_equal_squares_is_no_work_of_a_codec() -> None:
     rng = np.random.default_rng(7)
     quilt = np.kron(rng.integers(0, 2, (12, 20)) * 90 + 60, np.ones((32, 32)))[:360, :640].astype(np.uint8)
