@@ -173,10 +173,10 @@ def _steps_at(
     levels: Any, at: Any, least: Any, highest: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any
 ) -> float:
     """Share of the places at this phase of transforms of 8 px along the rows (B, N) where the level changes by `least`
-    and more, and less than `highest`, over three steps, of which half is left a pixel on at each side, each so many times as large as those
-    within the calmer of both sides. Columns with such changes in more than the share `line_fraction` of their places do
-    not count, unless more than the share `most` are of these. kept: share of the columns, those with the fewest
-    changes, that is counted."""
+    and more, and less than `highest`, over three steps, half of which is left a pixel on at each side, each so many
+    times as large as those within the calmer of both sides. Columns with such changes in more than the share
+    `line_fraction` of their places do not count, unless more than the share `most` are of these. kept: share of the
+    columns, those with the fewest changes, that is counted."""
     num = levels.shape[1] // 8 - 2
     if num < 1:
         return 0.0
