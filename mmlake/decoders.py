@@ -29,9 +29,10 @@ FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
     "caf,au,nistsphere,amr,h264,hevc,ivf,dv,gif"
 )
-# Without it a frame whose checksum does not hold gives other samples than were recorded. Other codecs have no checksum,
-# or are refused for less; of MP3 FFmpeg checks none.
-_STRICT = {codec: {"err_detect": "crccheck+explode"} for codec in ("flac", "ac3", "eac3")}
+# Without it a frame whose checksum does not hold gives other samples than were recorded; of HEVC, whose frames may
+# carry one, the frame is given as well. Other codecs have no checksum, or are refused for less; of MP3 FFmpeg checks
+# none.
+_STRICT = {codec: {"err_detect": "crccheck+explode"} for codec in ("flac", "ac3", "eac3", "hevc")}
 # Telephone sound has 8,000 and hydrophones 2,000. Below it one frame of a few bytes grows without bound when it is
 # brought to 16 kHz: a FLAC of 55 bytes that claims 1 Hz becomes a billion samples.
 MIN_SAMPLE_RATE_HZ = 1_000

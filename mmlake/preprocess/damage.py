@@ -24,6 +24,7 @@ _MAX_PLACES = 1_000  # of one item; what has more is as damaged as that
 _STREAM_INFO_BYTES = 34  # of FLAC, RFC 9639 section 8.2
 MD5_AT_BYTE = 26  # of a FLAC file
 _SLACK_S = 1e-3
+_NEAR_S = 0.1
 # samples per second that Ogg counts the time of these codecs in, where it is not their own rate
 _GRANULES_HZ = {"opus": 48_000}
 _PLAIN_GRANULES = ("vorbis", "flac", "speex", *_GRANULES_HZ)
@@ -48,6 +49,10 @@ class Damages:
         """Note one place."""
         if len(self.places) < _MAX_PLACES:
             self.places.append(Damage(what, at_s, at_byte))
+
+    def has_near(self, at_s: float) -> bool:
+        """Whether a place within a tenth of a second is known: decoders give frames some packets later."""
+        return any(place.at_s is not None and abs(place.at_s - at_s) < _NEAR_S for place in self.places)
 
     def column(self) -> list[dict[str, object]]:
         """The value of the column `damages`: by time, then by byte; those without a time first."""

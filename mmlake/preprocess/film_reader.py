@@ -11,6 +11,7 @@ from mmlake.film_decoders import Film
 from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.container import FrameClock
 from mmlake.preprocess.keyframes import Candidates, Keyframe
+from mmlake.preprocess.odd_frames import OddFrames
 from mmlake.preprocess.picture_faults import PictureFaults
 from mmlake.preprocess.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
@@ -42,7 +43,7 @@ class FilmReader:
 
     def __post_init__(self) -> None:
         self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
-        self._faults, self._keeper = PictureFaults(), FrameKeeper()
+        self._faults, self._keeper, self._odd = PictureFaults(), FrameKeeper(), OddFrames()
         # of each frame; arrays, since an hour has a hundred thousand
         self._times_s, self._moved, self._brighter = array("d"), array("f"), array("f")
 
@@ -77,6 +78,7 @@ class FilmReader:
         self._times_s.append(time_s)
         self._moved.append(self._faults.moved)
         self._brighter.append(self._faults.brighter)
+        self._odd.add(time_s, vector, moved=self._faults.moved, brighter=self._faults.brighter)
         self._keeper.add(frame, time_s)
         self._finder.push(time_s, vector, luma_HW, frame)
         self._offer(self._candidates, frame, time_s, vector)
@@ -107,6 +109,10 @@ class FilmReader:
     def kept_frames(self) -> bytes | None:
         """The small frames of everything that came."""
         return self._keeper.packed()
+
+    def odd_frames_s(self) -> list[float]:
+        """When single frames are shown that do not belong between those around them."""
+        return self._odd.finish()
 
     def _boundaries(self) -> list[Boundary]:
         return self._finder.finish()

@@ -16,25 +16,25 @@ from mmlake.preprocess.texture_kernels import texture_kernels
 # MPEG have 16 px, their transforms 8
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
 _NUM_BANDS, _BAND_PX = 6, 16
-# grey levels across the edge of a block; of high ones the weight is so much larger. Motion JPEG of good quality has low
-# ones, a table on a slide a few high ones, what a coarse quantizer has spoiled has both (docs/quality.md)
-_LOW_EDGE, _HIGH_EDGE, _HIGH_WEIGHT = 2.0, 4.0, 11 / 6
-_EDGE_RATIO = 3.0  # against the steps within its calmer side
-# share of the step that is left between the two pixels before it and behind it: lines of a table and letters come back
-_LASTING = 0.5
-_LINE_FRACTION = 0.8  # of the places down the picture: more in one column are a line that was filmed or drawn
-_MOST = 0.6  # of the columns
+# grey levels over the three steps around the edge of a block, since filters of decoders spread it over as many; higher
+# ones are letters and bars. It must be so many times as much as over three steps within its calmer side
+_EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO = 5.0, 64.0, 2.5
+# share of the places down the picture: more in one column are a line that was filmed or drawn, unless more than this
+# share of the columns has them
+_LINE_FRACTION, _MOST = 0.8, 0.6
 # A patchwork of equal squares has its steps in few columns, in half of their places and more: without such columns, and
 # without the fourth that has most steps, half of the share must be left. What a coarse quantizer spreads leaves it
-_BROKEN_LINE_FRACTION, _CALMER, _LEFT = 0.5, 0.75, 0.5
+_BROKEN_LINE_FRACTION, _MOST_BROKEN, _CALMER, _LEFT = 0.5, 0.4, 0.75, 0.5
 _SQUARES_PX, _FEWEST_EDGES = (8, 96), 8  # of a mosaic, across the picture
 _ROWS_FRACTION = 0.25  # of the steps down the picture, beyond chance, at the upper edges of squares
 _SQUARE_STEP = 2.0  # grey levels between neighbouring squares, on the mean
 _CALM_BETWEEN, _FEWEST_STEPS = 0.4, 0.1  # median over mean of the steps; grey levels
 _NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left is noise
-# grey levels from line to line; of what noise and glints have by chance the same share lies across the picture, and so
-# much more of it is taken off
-_COMB_LEVELS, _CHANCE = 8, 1.25
+# grey levels from line to line, of means of 8 px along them, each of which counts for so much at most, so that glints
+# do not drown what is around them; at least so many times the noise of one pixel, which is twice that of such a mean.
+# What comes by chance has the same share across the picture, and so much more of that is taken off
+_MOST_STEP = 6
+_COMB_LEVELS, _COMB_NOISE, _CHANCE = 1.5, 1.5, 1.25
 
 
 def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
@@ -47,21 +47,24 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     num_bands, tiles = len(starts), cells(width, width // _BAND_PX)
     levels, edges = np.empty((2 * num_bands, width), np.float32), np.empty((2 * num_bands, width - 1), np.float32)
     down = np.empty(num_bands * _BAND_PX)
-    noise, combs = np.empty((2 * num_bands, width // _BAND_PX), np.float32), np.empty(2)
+    noise = np.empty((2 * num_bands, width // _BAND_PX), np.float32)
     texture_kernels().scan(lines_HW, width, starts, *tiles, levels, edges, down, noise)
-    texture_kernels().combs(lines_HW, width, starts, _COMB_LEVELS, combs)
     # a codec has its blocks in both directions; what was filmed or drawn seldom has lines at their edges in both
     columns = np.unique(np.linspace(0, width // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
     side_levels = np.empty((2 * len(columns), height), np.float32)
-    side_edges = np.empty((2 * len(columns), height - 1), np.float32)
-    texture_kernels().scan_down(lines_HW, columns, side_levels, side_edges)
+    texture_kernels().scan_down(lines_HW, columns, side_levels)
+    # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
+    noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
+    across, along = np.empty_like(edges), np.empty((2 * len(columns), height - 1), np.float32)
+    texture_kernels().signed_steps(lines_HW, width, starts, columns, _MOST_STEP, across, along)
+    combs, least = texture_kernels().combs, max(_COMB_LEVELS, _COMB_NOISE * noise_levels)
     return {
-        "blockiness": min(_blockiness(edges, levels), _blockiness(side_edges, side_levels)),
+        "blockiness": min(_blockiness(levels), _blockiness(side_levels)),
         "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),
-        # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
-        "noise": _quantile(noise.ravel(), _NOISE_SHARE) / 1.954,
-        # lines that differ from their neighbours and not from those of their own field
-        "combing": max(0.0, float(combs[0] - _CHANCE * combs[1])),
+        "noise": noise_levels,
+        # lines that differ from their neighbours and not from those of their own field; below 0 in one picture where
+        # chance has more across it, so that the mean of several is true
+        "combing": combs(along, least) - _CHANCE * combs(across, least),
     }
 
 
@@ -73,28 +76,24 @@ def _quantile(values: np.ndarray, share: float) -> float:
     return below + (at - low) * (above - below)
 
 
-def _blockiness(edges_BW: np.ndarray, levels_BW: np.ndarray) -> float:
-    """Share of the edges between transforms that are lasting steps between calm sides, beyond the share of those at the
-    middle of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from
-    the top of a picture to its bottom, and walls of tiles, tables and window frames do; where most are such, the
-    picture is squares of one colour each, and they count."""
-    if not (whole := _steps(edges_BW, levels_BW)):
+def _blockiness(levels_BN: np.ndarray) -> float:
+    """Share of the edges between transforms that are steps between calm sides, beyond the share of those at the middle
+    of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from the
+    top of a picture to its bottom, and walls of tiles, tables and window frames do; where most are such, the picture is
+    squares of one colour each, and they count."""
+    if not (whole := _steps(levels_BN)):
         return 0.0
-    unbroken = _steps(edges_BW, levels_BW, line_fraction=_BROKEN_LINE_FRACTION)
-    return min(whole, unbroken / _LEFT, _steps(edges_BW, levels_BW, kept=_CALMER) / _LEFT)
+    unbroken = _steps(levels_BN, line_fraction=_BROKEN_LINE_FRACTION, most=_MOST_BROKEN)
+    return min(whole, unbroken / _LEFT, _steps(levels_BN, kept=_CALMER) / _LEFT)
 
 
 def _steps(
-    edges_BW: np.ndarray, levels_BW: np.ndarray, *, line_fraction: float = _LINE_FRACTION, kept: float = 1.0
+    levels_BN: np.ndarray, *, line_fraction: float = _LINE_FRACTION, most: float = _MOST, kept: float = 1.0
 ) -> float:
     """The same where columns with steps in that share of their places do not count, of that share of the columns."""
-    bounds = (_EDGE_RATIO, _LASTING, line_fraction, _MOST, kept)
-    steps_at = texture_kernels().steps_at
-    low, high = (
-        steps_at(edges_BW, levels_BW, 7, edge, *bounds) - steps_at(edges_BW, levels_BW, 3, edge, *bounds)
-        for edge in (_LOW_EDGE, _HIGH_EDGE)
-    )
-    return max(0.0, min(low, _HIGH_WEIGHT * high))
+    bounds = (_EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO, line_fraction, most, kept)
+    edge, middle = (texture_kernels().steps_at(levels_BN, at, *bounds) for at in (0, 4))
+    return max(0.0, edge - middle)
 
 
 def _pixelation(profile_W: np.ndarray, down_L: np.ndarray, starts: np.ndarray, height: int) -> float:

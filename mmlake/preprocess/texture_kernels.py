@@ -21,7 +21,8 @@ class TextureKernels(NamedTuple):
 
     scan: Callable[..., None]
     scan_down: Callable[..., None]
-    combs: Callable[..., None]
+    combs: Callable[..., float]
+    signed_steps: Callable[..., None]
     steps_at: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
@@ -49,9 +50,10 @@ def texture_kernels() -> TextureKernels:
             ),  # fmt: skip
             linked(_scan, {"_mean_of_tiles": numba.njit(_mean_of_tiles, nogil=True)}),
         ),
-        combs=entry(none(frozen, i8, i8[::1], i8, f8[::1]), _combs),
-        scan_down=entry(none(frozen, i8[::1], f4[:, ::1], f4[:, ::1]), _scan_down),
-        steps_at=entry(f8(f4[:, ::1], f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
+        combs=entry(f8(f4[:, ::1], f4), _combs),
+        signed_steps=entry(none(frozen, i8, i8[::1], i8[::1], i8, f4[:, ::1], f4[:, ::1]), _signed_steps),
+        scan_down=entry(none(frozen, i8[::1], f4[:, ::1]), _scan_down),
+        steps_at=entry(f8(f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -102,40 +104,50 @@ def _scan(
             _mean_of_tiles(second, columns, shares, 8, noise[2 * band + half])
 
 
-def _combs(luma: Any, width: Any, starts: Any, levels: Any, out: Any) -> None:
-    """Set, of bands of 16 lines that begin at `starts`, the shares of pixels that begin five neighbours which go to and
-    fro by so many levels and more, each within half a step of the one but one before it: [down the picture, across].
-    """
-    near_V, near_H = np.zeros((3, width), np.uint8), np.zeros(width, np.uint8)
-    num_down, num_across = 0, 0
-    for band in range(len(starts)):
-        begin = starts[band]
-        for at in range(begin, begin + 14):
-            here, below, behind = luma[at], luma[at + 1], luma[at + 2]
-            row = near_V[(at - begin) % 3]
-            for x in range(width):
-                one, other = np.int32(below[x]) - np.int32(here[x]), np.int32(behind[x]) - np.int32(below[x])
-                least = min(abs(one), abs(other))
-                # one + other is the step from a line to the next of its field, small only where they have two signs
-                row[x] = (least >= levels) & (2 * abs(one + other) <= least)
-            if at >= begin + 2:
-                for x in range(width):
-                    num_down += near_V[0, x] & near_V[1, x] & near_V[2, x]
-            if at < begin + 12:
-                for x in range(width - 2):
-                    one = np.int32(here[x + 1]) - np.int32(here[x])
-                    other = np.int32(here[x + 2]) - np.int32(here[x + 1])
-                    least = min(abs(one), abs(other))
-                    near_H[x] = (least >= levels) & (2 * abs(one + other) <= least)
-                for x in range(width - 4):
-                    num_across += near_H[x] & near_H[x + 1] & near_H[x + 2]
-    out[0] = num_down / (12 * len(starts) * width)
-    out[1] = num_across / (12 * len(starts) * (width - 4))
+def _signed_steps(luma: Any, width: Any, rows: Any, columns: Any, most: Any, across: Any, down: Any) -> None:
+    """Fill the mean steps to the next pixel along the picture, of which each counts for at most `most` levels: across
+    (B, W - 1), of 8 lines of bands of 16 that begin at `rows`; down (B, H - 1), of 8 columns of those at `columns`."""
+    for band in range(len(rows)):
+        for half in range(2):
+            begin, out = rows[band] + 8 * half, across[2 * band + half]
+            out[:] = np.float32(0)
+            for y in range(begin, begin + 8):
+                line = luma[y]
+                for x in range(width - 1):
+                    step = np.int32(line[x + 1]) - np.int32(line[x])
+                    out[x] += np.float32(min(max(step, -most), most))
+            out *= np.float32(0.125)
+    for y in range(len(luma) - 1):
+        line, below = luma[y], luma[y + 1]
+        for band in range(len(columns)):
+            for half in range(2):
+                begin, total = columns[band] + 8 * half, np.int64(0)
+                for x in range(begin, begin + 8):
+                    step = np.int32(below[x]) - np.int32(line[x])
+                    total += min(max(step, -most), most)
+                down[2 * band + half, y] = np.float32(total) * np.float32(0.125)
 
 
-def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:
-    """Fill, of bands of 16 columns that begin at `starts`: levels (B, H): mean of 8 columns of each line. edges
-    (B, H - 1): mean step between neighbouring lines."""
+def _combs(steps: Any, least: Any) -> float:
+    """The share of the places along the rows (B, N) of steps that begin four which go to and fro by so many levels and
+    more, each by half as much again as the one before it at most."""
+    num = steps.shape[1]
+    if num < 4:
+        return 0.0
+    found = 0
+    for row in steps:
+        length = 0  # of the run of places that go to and fro
+        for x in range(num - 1):
+            one, other = row[x], row[x + 1]
+            lower = min(abs(one), abs(other))
+            # one + other is the step from a line to the next of its field, small only where they have two signs
+            length = length + 1 if lower >= least and 2 * abs(one + other) <= lower else 0
+            found += length >= 3
+    return float(found / (len(steps) * (num - 3)))
+
+
+def _scan_down(luma: Any, starts: Any, levels: Any) -> None:
+    """Fill levels (B, H), of bands of 16 columns that begin at `starts`: the mean of 8 columns of each line."""
     for band in range(len(starts)):
         for half in range(2):
             begin, row = starts[band] + 8 * half, 2 * band + half
@@ -144,11 +156,6 @@ def _scan_down(luma: Any, starts: Any, levels: Any, edges: Any) -> None:
                 for x in range(begin, begin + 8):
                     total += np.int32(luma[y, x])
                 levels[row, y] = np.float32(total) * np.float32(0.125)
-            for y in range(len(luma) - 1):
-                total = np.int32(0)
-                for x in range(begin, begin + 8):
-                    total += abs(np.int32(luma[y + 1, x]) - np.int32(luma[y, x]))
-                edges[row, y] = np.float32(total) * np.float32(0.125)
 
 
 def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: Any) -> None:
@@ -163,42 +170,42 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
 
 
 def _steps_at(
-    edges: Any, levels: Any, at: Any, least: Any, ratio: Any, lasting: Any, line_fraction: Any, most: Any, kept: Any
+    levels: Any, at: Any, least: Any, highest: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any
 ) -> float:
-    """Share of the steps at this phase of transforms of 8 columns that are larger than `least`, so many times as large
-    as the calmer of their sides, and of which the share `lasting` is left two pixels on. Columns with such steps in
-    more than the share `line_fraction` of their places do not count, unless more than the share `most` are of these.
-    kept: share of the columns, those with the fewest steps, that is counted."""
-    num = edges.shape[1] // 8 - 1
+    """Share of the places at this phase of transforms of 8 px along the rows (B, N) where the level changes by `least`
+    and more, and less than `highest`, over three steps, half of which is left a pixel on at each side, each so many
+    times as large as those within the calmer of both sides. Columns with such changes in more than the share
+    `line_fraction` of their places do not count, unless more than the share `most` are of these. kept: share of the
+    columns, those with the fewest changes, that is counted."""
+    num = levels.shape[1] // 8 - 2
+    if num < 1:
+        return 0.0
     found = np.zeros(num, np.int32)
-    for half in range(len(edges)):
-        row, level = edges[half], levels[half]
-        calm_before = np.float32(0)
-        for block in range(num + 1):
-            inside = np.float32(0)
-            for offset in range(2, 7):  # of a phase amid the transform what is to its left lies in the one before
-                inside += row[8 * block + (at + offset) % 8]
-            inside /= np.float32(5)
-            if block:
-                place = 8 * (block - 1) + at
-                step, calmer = row[place], min(calm_before, inside)
-                if step > least and step > ratio * (calmer + np.float32(0.1)):
-                    before, behind = level[place - 1] + level[place - 2], level[place + 2] + level[place + 3]
-                    found[block - 1] += abs(behind - before) > 2 * lasting * step
-            calm_before = inside
+    for half in range(len(levels)):
+        row = levels[half]
+        for column in range(num):
+            place = 8 * (column + 1) + at  # of the first pixel behind the edge
+            before, behind = np.float32(0), np.float32(0)
+            for offset in range(3):
+                before += abs(row[place - 3 - offset] - row[place - 4 - offset])
+                behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
+            step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
+            change, calmer, lasting = abs(step), min(before, behind), wider if step > 0 else -wider
+            is_step = least <= change < highest and change > ratio * (calmer + np.float32(0.3))
+            found[column] += is_step and 2 * lasting >= change
     num_lines = 0
     for column in range(num):
-        num_lines += found[column] >= line_fraction * len(edges)
+        num_lines += found[column] >= line_fraction * len(levels)
     if num_lines <= most * num:
         for column in range(num):
-            if found[column] >= line_fraction * len(edges):
+            if found[column] >= line_fraction * len(levels):
                 found[column] = 0
     num_kept, total = max(1, int(kept * num)), 0
     if num_kept < num:
         found = np.sort(found)
     for column in range(num_kept):
         total += found[column]
-    return float(total / (len(edges) * num_kept))
+    return float(total / (len(levels) * num_kept))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

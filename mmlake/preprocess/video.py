@@ -82,6 +82,9 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     num_errors = decoding.num_errors + writer.num_dropped
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
+    for at_s in reader.odd_frames_s():
+        if not decoding.damages.has_near(at_s):
+            decoding.damages.add("a frame does not belong between those before and behind it", at_s=at_s)
     num_bad_pages = add_bad_pages(decoding.damages, path, codec="", rate_hz=0)
     check_complete(
         decoded_s=decoded_s,

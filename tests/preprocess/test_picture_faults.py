@@ -164,6 +164,16 @@ def test_blocks_of_a_codec_show_at_its_grid_alone() -> None:
     assert texture_of(scene())["blockiness"] < 0.05
 
 
+def test_blocks_whose_edges_a_decoder_smoothed_show_as_well() -> None:
+    """Filters of H.264 and H.265 spread the step between two blocks over six pixels."""
+    import cv2
+
+    levels = np.random.default_rng(9).integers(0, 2, (23, 40)) * 24.0 + 100
+    smooth = cv2.blur(cv2.resize(levels, (640, 368), interpolation=cv2.INTER_NEAREST), (4, 4))[:360]
+    assert texture_of(smooth.astype(np.uint8))["blockiness"] > 0.1
+    assert texture_of(np.roll(smooth, 4, axis=1).astype(np.uint8))["blockiness"] == 0
+
+
 def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> None:
     """Their lines stand where blocks end, come back behind a pixel or two, and go from top to bottom."""
     page = np.full((360, 640), 240, np.uint8)
@@ -171,6 +181,19 @@ def test_a_table_and_a_wall_of_tiles_on_the_grid_of_a_codec_are_no_blocks() -> N
     assert texture_of(page)["blockiness"] < 0.01
     wall = np.kron(np.indices((23, 40)).sum(axis=0) % 2 * 60 + 90, np.ones((16, 16))).astype(np.uint8)[:360, :640]
     assert texture_of(wall)["blockiness"] < 0.01
+
+
+def test_bars_of_a_chart_and_lines_next_to_the_grid_are_no_blocks() -> None:
+    """Bars end at the grid of a codec in both directions, by more levels than a quantizer leaves; lines come back."""
+    rng, page = np.random.default_rng(5), np.full((360, 640), 230, np.uint8)
+    for left in range(0, 640, 16):
+        page[8 * rng.integers(4, 30) :, left : left + 8] = rng.integers(30, 150)
+    assert texture_of(page)["blockiness"] < 0.01
+    page = np.full((360, 640), 230, np.uint8)
+    for left in range(9, 640, 16):
+        page[8 * rng.integers(4, 30) :, left] = 180
+        page[rng.integers(0, 22) * 16 + 9, : 8 * rng.integers(10, 70)] = 180
+    assert texture_of(page)["blockiness"] < 0.01
 
 
 def test_a_patchwork_of_equal_squares_is_no_work_of_a_codec() -> None:
@@ -213,11 +236,35 @@ def test_small_things_that_fall_are_combed() -> None:
     assert texture_of(still)["combing"] < 0.0005
 
 
+def test_slow_waves_under_glints_are_combed() -> None:
+    """Fields that differ by a few levels, where a fifth of the picture glitters."""
+    rng = np.random.default_rng(6)
+    y, x = np.mgrid[:360, :640]
+    first, second = (90 + 20 * np.sin(x / 9 + y / 14 + phase) for phase in (0.0, 0.35))
+    glints = 110 * (np.sin(x / 30 - y / 40) > 0.8) * (rng.random((360, 640)) < 0.5)
+    woven = np.where(y % 2, second, first) + glints
+    assert texture_of(woven.astype(np.uint8))["combing"] > 0.01
+    assert texture_of((first + glints).astype(np.uint8))["combing"] < 0.0005
+
+
 def test_glints_and_noise_are_no_combs_since_they_go_to_and_fro_across_as_well() -> None:
+    """On the mean of some pictures, of which one has a little more of one direction by chance."""
     rng = np.random.default_rng(4)
-    glints = np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8)
-    assert texture_of(glints)["combing"] == 0
-    assert texture_of(rng.integers(0, 256, (360, 640), dtype=np.uint8))["combing"] == 0
+    glints = [np.where(rng.random((360, 640)) < 0.5, 220, 90).astype(np.uint8) for _ in range(4)]
+    noise = [rng.integers(0, 256, (360, 640), dtype=np.uint8) for _ in range(4)]
+    assert np.mean([texture_of(picture)["combing"] for picture in glints]) < 0.0005
+    assert np.mean([texture_of(picture)["combing"] for picture in noise]) < 0.0005
+
+
+def test_noise_that_stands_is_no_comb() -> None:
+    noisy = scene(144, 256).astype(np.float32) + np.random.default_rng(8).normal(0, 6, (144, 256))
+    assert texture_of(np.clip(noisy, 0, 255).astype(np.uint8))["combing"] < 0.0005
+
+
+def test_blinds_of_two_lines_at_a_slant_are_no_combs() -> None:
+    y, x = np.mgrid[:360, :640]
+    blinds = np.where((2 * y + x // 2) % 4 < 2, 200, 120).astype(np.uint8)
+    assert texture_of(blinds)["combing"] == pytest.approx(0, abs=0.0005)
 
 
 def test_thin_lines_of_a_table_are_no_combs() -> None:

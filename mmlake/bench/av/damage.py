@@ -47,8 +47,10 @@ FOUND_BY: dict[str, tuple[str, ...]] = {
     "green": ("spoiled_colour",),
     "half frame": ("half_frame",),
     "combing": ("combed",),
+    "broken frames": ("damaged",),
 }
-_NOT_PROMISED = ("recorded loss",)  # a concealed block is often a piece of the picture before
+# a concealed block is often a piece of the picture before; of frames between two that differ by much nobody can say
+_NOT_PROMISED = ("recorded loss", "broken frames")
 _LABELS, _CLEAN = "damages.csv", ""
 _FILM_SUFFIXES = frozenset({".mp4", ".mkv", ".mov", ".webm", ".avi", ".ts", ".m4v", ".mpg"})
 

@@ -205,10 +205,30 @@ def _combed(film: Film, out: Path, rng: np.random.Generator) -> None:
     _filtered(film, out, "tinterlace=mode=interleave_top")
 
 
+def _broken_frames(film: Film, out: Path, rng: np.random.Generator) -> None:
+    """Three frames of their own are broken: a part that is black, grey or white, parts in each other's place, or all
+    of it mirrored."""
+    num, filters = max(24, round(film.duration_s * film.rate)), []
+    for third in range(3):
+        at = int(num * (third + rng.uniform(0.3, 0.7)) / 3)
+        width, height = _even(film.width * rng.uniform(0.4, 1.0)), _even(film.height * rng.uniform(0.15, 0.45))
+        x, y = int(rng.integers(0, film.width - width + 1)), int(rng.integers(0, film.height - height + 1))
+        match rng.choice(["box", "swapped", "mirrored"], p=[0.6, 0.25, 0.15]):
+            case "box":
+                colour = rng.choice(["black", "gray", "white"])
+                done = f"drawbox=x={x}:y={y}:w={width}:h={height}:color={colour}:t=fill"
+            case "swapped":
+                done = f"swaprect=w={width}:h={height}:x1=0:y1=0:x2={film.width - width}:y2={film.height - height}"
+            case _:
+                done = "hflip"
+        filters.append(f"{done}:enable='eq(n,{at})'" if "=" in done else f"{done}=enable='eq(n,{at})'")
+    _filtered(film, out, ",".join(filters))
+
+
 DAMAGES: dict[str, Damage] = {
     "black": _black, "frozen": _frozen, "strobe": _strobe, "flicker": _flicker, "mosaic": _mosaic,
     "lost packets": _lost_packets, "recorded loss": _recorded_loss, "compression": _coarse, "blur": _blur,
     "shake": _shaken, "motion overload": _overload, "bars": _bars, "pixel aspect": _aspect,
     "repeated frames": _repeated, "dropped frames": _dropped, "noise": _noise, "green": _green,
-    "half frame": _half, "combing": _combed,
+    "half frame": _half, "combing": _combed, "broken frames": _broken_frames,
 }  # fmt: skip
