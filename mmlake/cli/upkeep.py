@@ -58,8 +58,9 @@ def fsck(
     """
     from rich.progress import Progress
 
-    from mmlake.upkeep import checked_all, named, remove_leftovers, sampled, strangers
+    from mmlake.upkeep import checked_all, named, refuse_pipes, remove_leftovers, sampled, strangers
 
+    refuse_pipes(lake)
     opened, wanted, day = open_lake(lake), named(kind or ()), datetime.now(UTC).date().isoformat()
     has_blobs = any(one.name == "blobs" for one in wanted)
     rebuilt = opened.store.rebuild_indexes() if repair and has_blobs else 0

@@ -7,7 +7,7 @@ from mmlake.upkeep.failures import failed_rows, request_retries
 from mmlake.upkeep.garbage_collection import GRACE_S, Collected, collect
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs, sampled
 from mmlake.upkeep.inventory import KINDS, Checked, Kind, checked_all, checked_and_repaired, kind_of, named
-from mmlake.upkeep.leftovers import remove_leftovers
+from mmlake.upkeep.leftovers import refuse_pipes, remove_leftovers
 from mmlake.upkeep.repair import repair_blobs
 from mmlake.upkeep.strangers import strangers
 from mmlake.upkeep.usage import Usage, usage
@@ -28,6 +28,7 @@ __all__ = [
     "collect",
     "failed_rows",
     "named_blobs",
+    "refuse_pipes",
     "remove_leftovers",
     "repair_blobs",
     "request_retries",

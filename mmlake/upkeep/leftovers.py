@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from mmlake.errors import BlobCorrupt
 from mmlake.lake import Lake
 
 SCRATCH = "scratch"  # files of steps that run
@@ -28,6 +30,17 @@ def remove_leftovers(lake: Lake, *, older_than_s: float, now_s: float) -> int:
         if folder.is_dir() and not folder.is_symlink() and not any(path.is_file() for path in folder.rglob("*")):
             shutil.rmtree(folder, ignore_errors=True)
     return removed
+
+
+def refuse_pipes(root: Path) -> None:
+    """Raises BlobCorrupt where a pipe, a socket or a device lies below the root: whoever reads one may wait for ever."""
+    for folder, _, names in os.walk(root):
+        for path in (Path(folder, name) for name in names):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+                raise BlobCorrupt(
+                    f"{path} is a pipe, a socket or a device in the place of a file; remove it, then repair"
+                )
 
 
 def files_of(root: Path) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmlake.cli.app import app
+from mmlake.errors import BlobCorrupt
 from mmlake.lake import Lake
 from mmlake.upkeep import collect, kind_of, strangers
 from tests import make
@@ -66,3 +67,14 @@ def test_files_that_are_not_of_a_lake_are_named_and_stay(left: Lake) -> None:
     found = json.loads(said("fsck", "--repair", "--json", "--lake", left.root))
     assert found["strangers"] == strangers(left)
     assert (mine / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["lake.json", "blobs/packs/a.idx", "versions/refs/tags/a.json"])
+def test_a_pipe_in_the_place_of_a_file_is_named_and_nobody_waits_for_it(left: Lake, name: str) -> None:
+    path = left.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    result = CliRunner().invoke(app, ["fsck", "--lake", str(left.root)])
+    assert isinstance(result.exception, BlobCorrupt)
+    assert str(result.exception).startswith(f"{path} is a pipe, a socket or a device")
