@@ -33,7 +33,7 @@ def remove_leftovers(lake: Lake, *, older_than_s: float, now_s: float) -> int:
 
 
 def refuse_pipes(root: Path) -> None:
-    """Raises BlobCorrupt where a pipe, a socket or a device lies below the root: whoever reads one may wait for good."""
+    """Raises BlobCorrupt where a pipe, a socket or a device lies below the root: who reads one may wait for good."""
     for folder, _, names in os.walk(root):
         for path in (Path(folder, name) for name in names):
             with suppress(FileNotFoundError):  # of a step that runs
