@@ -137,6 +137,10 @@ class Registry:
                     f"{self.path}: SQLite says {said}" for (said,) in database.execute("PRAGMA integrity_check(1)")
                 ]
                 found = [] if found == [f"{self.path}: SQLite says ok"] else found
+                # SQLite reads what is missing of the last page as zeros, and says nothing
+                pages, page_bytes = (database.execute(f"PRAGMA page_{one}").fetchone()[0] for one in ("count", "size"))
+                if (size_bytes := self.path.stat().st_size) < pages * page_bytes:
+                    found.append(f"{self.path} has {size_bytes} bytes of {pages * page_bytes}")
                 for key, revision, present, text in database.execute(
                     "SELECT key, revision, present, shard FROM shards"
                 ):

@@ -15,7 +15,7 @@ from mmlake import checked_json, dedup, report
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
 from mmlake.lake import Lake
-from mmlake.lake_memory import COPY, NAME
+from mmlake.lake_memory import COPY, FORMAT, NAME, read_memory
 from mmlake.loader import mixture_problems
 from mmlake.publish.catalog import NAME as CATALOG
 from mmlake.publish.catalog import catalog_slot
@@ -110,6 +110,8 @@ def catalog(lake: Lake, unit: str) -> Iterator[Problem]:
         return
     if any(stamp is not None and stamp.num_rows for stamp in stamps) and not lake.catalog.count():
         yield unit, f"the table in {lake.catalog.root} is missing"
+    elif not lake.catalog.is_listed and lake.catalog.count() and read_memory(lake.root).get("format") == FORMAT:
+        yield unit, f"the list of the files of {lake.catalog.root} is missing"  # lakes of format 1 have none
 
 
 def refs(lake: Lake, unit: str) -> Iterator[Problem]:

@@ -204,6 +204,21 @@ def test_a_manifest_that_is_gone_is_selected_again_and_costs_its_refs_nothing(ow
     assert {one: one.read_bytes() for one in refs} | {path: path.read_bytes()} == refs | {path: data}
 
 
+def test_a_list_of_the_catalogs_files_that_is_gone_is_made_anew_from_rows_that_are_sound(own) -> None:
+    path, before = own.lake.catalog.root / "files.json", own.lake.catalog.data_version()
+    path.unlink()
+    assert [problem for problem in wrong(own.lake) if "the list of the files" in problem]
+    assert repair(own.lake) == wrong(own.lake) == []
+    assert path.exists() and own.lake.catalog.data_version() == before
+
+
+@pytest.mark.parametrize("missing_bytes", [1, 1000])
+def test_a_registry_that_lacks_a_part_of_its_last_page_is_cut_off(own, missing_bytes) -> None:
+    path = own.lake.registry.path
+    path.write_bytes(path.read_bytes()[:-missing_bytes])
+    assert wrong(own.lake, "landing") and repair(own.lake) == wrong(own.lake) == []
+
+
 def test_a_request_that_is_gone_is_missed_while_the_manifest_next_to_it_is_damaged(own) -> None:
     folder = own.lake.root / "results" / "curated-v001"
     data = (folder / "request.json").read_bytes()
