@@ -257,11 +257,6 @@ class Catalog:
             return [f"the table in {self.root} cannot be read to its end"]
         return found
 
-    @property
-    def is_listed(self) -> bool:
-        """Whether there is a list of the table's files."""
-        return (self.root / FILES).exists()
-
     def settle(self) -> None:
         """Write down the files of a table whose rows are sound and whose last writer did not end, or was of an earlier
         release; its indexes are made anew."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmlake import checked_json, dedup, report
+from mmlake.catalog.files import NAME as LIST
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
 from mmlake.lake import Lake
@@ -110,8 +111,9 @@ def catalog(lake: Lake, unit: str) -> Iterator[Problem]:
         return
     if any(stamp is not None and stamp.num_rows for stamp in stamps) and not lake.catalog.count():
         yield unit, f"the table in {lake.catalog.root} is missing"
-    elif not lake.catalog.is_listed and lake.catalog.count() and read_memory(lake.root).get("format") == FORMAT:
-        yield unit, f"the list of the files of {lake.catalog.root} is missing"  # lakes of format 1 have none
+    listed = lake.catalog.root / LIST
+    if not listed.exists() and lake.catalog.count() and read_memory(lake.root).get("format") == FORMAT:
+        yield unit, f"{listed} is missing"  # lakes of format 1 have none
 
 
 def refs(lake: Lake, unit: str) -> Iterator[Problem]:
