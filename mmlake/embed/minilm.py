@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 through plain transformers: mean of the token states over all windows of a text.
+"""all-MiniLM-L6-v2: mean of the token states over all windows of a text.
 
 sentence-transformers is not used: it takes 7 s to import, and this is all that it would do here.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.embed.bert import load_bert
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings, ModelSource
 from mmlake.embed.weights import minilm_folder, revision_of
@@ -27,14 +28,9 @@ class MiniLm:
     unit, reads = "tokens", "text"
 
     def __init__(self, folder: Path, *, device: str, settings: EmbedSettings) -> None:
-        need("transformers", extra="all", purpose="encoder 'minilm-l6'")
+        need("tokenizers", extra="all", purpose="encoder 'minilm-l6'")
         import tokenizers
         import torch
-        from transformers import BertModel
-        from transformers.utils import logging as transformers_logging
-
-        # a bar per model load would tear the caller's own
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
         self._torch, self._device = torch, device
         self._content = settings.text_window_tokens - 2  # [CLS] and [SEP] take two
@@ -43,8 +39,7 @@ class MiniLm:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._begin, self._end = (int(self._tokenizer.token_to_id(token) or 0) for token in ("[CLS]", "[SEP]"))
-        self._model: Any = BertModel.from_pretrained(str(folder), local_files_only=True)
-        self._model = self._model.eval().to(device)  # type: ignore[no-untyped-call]
+        self._states = load_bert(folder, device)
         self.revision = revision_of(ModelSource(path=str(folder)))
         self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 
@@ -70,10 +65,8 @@ class MiniLm:
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
         mask = torch.arange(longest)[None] < torch.tensor([len(row) for row in rows])[:, None]
         with torch.inference_mode():
-            states = self._model(
-                input_ids=ids.to(self._device), attention_mask=mask.long().to(self._device)
-            ).last_hidden_state.float()
-            sums = (states * mask.to(self._device)[:, :, None]).sum(dim=1).cpu().numpy()
+            ids, mask = ids.to(self._device), mask.to(self._device)
+            sums = (self._states(ids, mask) * mask[:, :, None]).sum(dim=1).cpu().numpy()
         bounds = np.cumsum([0, *(len(windows) for windows in batch)])
         pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         return [one / np.linalg.norm(one) for one in pooled]

@@ -14,7 +14,6 @@ from mmlake.publish.version import publish_version
 PRELOADED = (
     "tests.wiring.plain_run",
     "torch",
-    "transformers.models.bert.modeling_bert",
     "lance_namespace",
     "faiss",
     "av",
