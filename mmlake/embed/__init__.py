@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmlake.embed.agreement import Cosine, agreement, steers
-from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_query
+from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_queries, encode_text_query
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
@@ -17,6 +17,7 @@ __all__ = [
     "agreement",
     "embed",
     "encode_file_query",
+    "encode_text_queries",
     "encode_text_query",
     "encoder_for",
     "steers",

