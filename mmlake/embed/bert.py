@@ -61,7 +61,8 @@ def load_bert(folder: Path, device: str) -> Callable[[Tensor, Tensor], Tensor]:
 
     def states(ids: Tensor, mask: Tensor) -> Tensor:
         first = words[ids] + places[: ids.shape[1]] + segments[0]
-        return _encoded(layers, nn.functional.layer_norm(first, size, norm, bias, eps), ~mask)
+        padding = None if mask.all() else ~mask  # torch's check of one imports sympy
+        return _encoded(layers, nn.functional.layer_norm(first, size, norm, bias, eps), padding)
 
     layers.eval()
     return states
@@ -80,7 +81,7 @@ def _of_torch(weights: dict[str, Tensor], num_layers: int) -> dict[str, Tensor]:
     return found
 
 
-def _encoded(layers: nn.TransformerEncoder, first: Tensor, padding: Tensor) -> Tensor:
+def _encoded(layers: nn.TransformerEncoder, first: Tensor, padding: Tensor | None) -> Tensor:
     """Without torch's fused path, whose attention takes a third longer on processors than the plain one."""
     from torch.backends import mha
 
