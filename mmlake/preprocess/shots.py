@@ -134,7 +134,7 @@ def _boundaries(
     ]
     if (len(times_T) - 1) / (times_T[-1] - times_T[0]) >= gradual.RATE_HZ / 2:  # else too few frames to see a blend
         at_S = np.searchsorted(times_T, [time_s for time_s, _ in pictures])
-        samples = gradual.Samples(at_S, frames.vectors_TN[at_S], [picture for _, picture in pictures])
+        samples = gradual.Samples(at_S, frames.vectors_TN, [picture for _, picture in pictures])
         found += [
             Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")
             for middle, settled in gradual.dissolves(samples, contrast_T, borders, settings)

@@ -63,6 +63,15 @@ def test_a_dissolve_under_a_shaking_hand_is_found_near_its_middle(seed):
     assert abs(time_s - 48 / RATE) < 0.25
 
 
+@pytest.mark.parametrize(("is_whole", "num_found"), [(True, 1), (False, 0)])
+def test_every_frame_of_a_dissolve_is_a_blend(is_whole, num_found):
+    """A thing that leaves the lens within a few frames looks like a blend ten times a second, but not in between."""
+    frames = dissolve(scene(3, 60, shake_px=4.0), scene(4, 60, shake_px=4.0), 24)
+    for index in range(37, 59, 3):  # every third frame is sampled, these are not
+        frames[index] = frames[index] if is_whole else frames[index][:, ::-1]
+    assert len(found(frames)) == num_found
+
+
 def test_the_camera_explains_a_pan_and_no_blend():
     pan, other = (cv2.cvtColor(photo(seed, size=(200, 120)), cv2.COLOR_RGB2GRAY) for seed in (1, 2))
     before, after = (np.ascontiguousarray(pan[:90, left : left + 160]) for left in (8, 14))
