@@ -22,7 +22,7 @@ _STILL_MOTION = 0.5  # grey levels between two signals, below which the picture 
 _FEWEST_SIGNALS = 4  # half a second
 _FILMED_REPEATED = 0.2  # of the frames while it moves; drawings and screens repeat more
 _MOVING, _MOSTLY_MOVING = 0.1, 0.5  # of the time
-_BEGINS_S = 0.3  # from a boundary of shots, within which a stand begins or ends with the shot
+_BEGINS_S, _FADES_IN_S = 0.3, 1.0  # from a boundary of shots, within which a stand begins or ends with the shot
 _JUMP, _STOP = 0.8, 0.5  # of the usual pace: what was lost shows at once; a thing that comes to rest goes slower first
 _NEAR_SIGNALS = 4  # half a second
 _NOISELESS = 0.3  # repeated frames per signal
@@ -42,15 +42,18 @@ def picture_faults(subject: Subject) -> Measures:
     signals = subject.track["signals"]
     if len(signals) < _FEWEST_SIGNALS or signals[0].get("num_frames") is None:
         return measures
-    traces = Traces(signals, [shot["start_s"] for shot in subject.track["shots"] or ()])
+    traces = Traces(signals, subject.track["shots"] or ())
     return {name: float(value) for name, value in (traces.in_time() | traces.in_pictures()).items()}
 
 
 class Traces:
     """The fields of the signals as arrays."""
 
-    def __init__(self, signals: Sequence[Mapping[str, Any]], shot_starts_s: Sequence[float] = ()) -> None:
-        self._signals, self._shot_starts_s = signals, np.array(shot_starts_s, np.float64)
+    def __init__(self, signals: Sequence[Mapping[str, Any]], shots: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._signals = signals
+        # a fade or dissolve has its boundary in its middle
+        near = {"fade": _FADES_IN_S, "dissolve": _FADES_IN_S}
+        self._boundaries = [(shot["start_s"], near.get(shot["transition"], _BEGINS_S)) for shot in shots]
         self._frames_S = np.maximum(self["num_frames"], 1)
         times_s = self["time_s"]
         rate_hz = (len(times_s) - 1) / max(1e-3, float(times_s[-1] - times_s[0]))
@@ -141,7 +144,7 @@ class Traces:
 
     def _is_boundary(self, time_s: float) -> bool:
         """Whether a shot begins about then."""
-        return bool((np.abs(self._shot_starts_s - time_s) < _BEGINS_S).any())
+        return any(abs(start_s - time_s) < near_s for start_s, near_s in self._boundaries)
 
 
 PICTURE_FAULT_MEASUREMENT = Measurement(

@@ -129,6 +129,16 @@ def test_an_object_that_crosses_the_frame_is_no_boundary():
     assert found(frames) == []
 
 
+@pytest.mark.parametrize(("wall", "side_px", "num_found"), [(160, 130, 0), (160, 200, 1), (0, 130, 1)])
+def test_a_thing_that_jumps_before_a_wall_is_no_cut(wall, side_px, num_found):
+    """Ten frames a second, as drawn films have them: a fifth of the picture changes at once, and stays changed. Where
+    all around is black, as beside an upright film, the thing is all that there is."""
+    frames = [np.full((240, 320, 3), wall, np.uint8) for _ in range(20)]
+    for index, frame in enumerate(frames):
+        frame[20 : 20 + side_px, 20 : 20 + side_px] = photo(2 + (index >= 10), size=(200, 200))[:side_px, :side_px]
+    assert len(found(frames, rate=10)) == num_found
+
+
 def test_boundaries_do_not_depend_on_where_the_window_ends():
     rate = 5  # a long clip cheaply: windows are measured in seconds
     frames = [frame for part in range(9) for frame in scene(30 + part, 45, size=(96, 72), noise=1.0)]

@@ -24,9 +24,9 @@ def store(tmp_path):
     return BlobStore(tmp_path)
 
 
-def broken(store, *stretches: tuple[int, dict[str, float]], shots_s: tuple[float, ...] = (0.0,)) -> list[str]:
+def broken(store, *stretches: tuple[int, dict[str, float]], shots_s=(0.0,), transition="cut") -> list[str]:
     """The rules that a clip breaks that has, one after the other, that many signals with those fields."""
-    shots = [{"start_s": start_s, "end_s": 99.0, "transition": "cut"} for start_s in shots_s]
+    shots = [{"start_s": start_s, "end_s": 99.0, "transition": transition} for start_s in shots_s]
     rows = signals(sum(count for count, _ in stretches))
     fields = [SOUND | other for count, other in stretches for _ in range(count)]
     return rules_broken(
@@ -117,6 +117,13 @@ def test_what_starts_slowly_in_a_slow_film_was_at_rest(store):
 def test_a_still_picture_that_is_cut_in_is_not_frozen(store):
     """The stand begins with its shot, 2.5 s into the clip."""
     assert broken(store, (20, {}), (20, STILL), (20, {}), shots_s=(0.0, 2.5, 5.0)) == []
+
+
+@pytest.mark.parametrize(("transition", "is_broken"), [("fade", []), ("cut", ["frozen"])])
+def test_a_title_that_fades_in_is_not_frozen(store, transition, is_broken):
+    """The boundary of a fade is its middle, half a second before the title stands."""
+    stretches = (20, {}), (20, STILL), (20, {})
+    assert broken(store, *stretches, shots_s=(0.0, 1.9), transition=transition) == is_broken
 
 
 @pytest.mark.parametrize(("stopped", "is_broken"), [(2.9, []), (3.1, ["frozen"])])
