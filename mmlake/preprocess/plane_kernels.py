@@ -356,7 +356,7 @@ def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
         _below(luma, lost + 1, out)
 
 
-def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> float:
+def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
     """The smaller of two shares of cells that are not black: of those two lines inside of black ones, and of all inside
     (a frame that is drawn on black has nothing in it)."""
     height, width = luma.shape
