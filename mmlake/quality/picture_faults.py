@@ -134,12 +134,15 @@ class Traces:
         for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             if not start or self._is_boundary(times_s[start - 1]):
                 continue
-            ends_shot = stop == len(times_s) or self._is_boundary(times_s[stop])
-            if ends_shot and pace_S[start - 1] < _STOP * usual:
+            is_last = stop == len(times_s)
+            before_S = pace_S[max(0, start - 1 - _NEAR_SIGNALS) : start - 1]
+            # a film that ends at rest is common; what is lost before a cut may be a slow shot of a fast film
+            slower = usual if is_last or not len(before_S) else min(usual, float(np.median(before_S)))
+            if (is_last or self._is_boundary(times_s[stop])) and pace_S[start - 1] < _STOP * slower:
                 continue
             behind_S = pace_S[stop + 1 : stop + 1 + _NEAR_SIGNALS]
             follows = float(np.median(behind_S)) if len(behind_S) else 0.0
-            if stop == len(times_s) or pace_S[stop] >= _JUMP * max(usual, follows):
+            if is_last or pace_S[stop] >= _JUMP * max(usual, follows):
                 yield start, stop
 
     def _is_boundary(self, time_s: float) -> bool:

@@ -133,6 +133,13 @@ def test_a_shot_that_comes_to_rest_before_its_end_is_not_frozen(store, stopped, 
     assert broken(store, *stretches, shots_s=(0.0, 41 / 8)) == is_broken
 
 
+@pytest.mark.parametrize("num_behind", [0, 30])
+def test_a_slow_shot_of_a_fast_film_is_frozen_up_to_a_cut(store, num_behind):
+    """It stops at its own pace, which is a third of that of the film; where the film ends there it may be a rest."""
+    stretches = (15, {}), (6, {"motion": 2.0}), (20, STILL), (num_behind, {})
+    assert broken(store, *stretches, shots_s=(0.0, 15 / 8, 41 / 8)) == (["frozen"] if num_behind else [])
+
+
 def test_a_screen_that_stands_between_its_movements_is_not_frozen(store):
     assert "frozen" not in broken(store, (20, {"num_repeated": 1.0}), (20, STILL), (20, {"num_repeated": 1.0}))
 
