@@ -50,7 +50,11 @@ _SIGNAL = pa.struct(
         optional("bar_bottom", pa.float32(), "likewise"),
         optional("bar_left", pa.float32(), "likewise"),
         optional("bar_right", pa.float32(), "likewise"),
-        optional("bar_edge", pa.float32(), "share of the cells two lines inside of the black ones that is not black"),
+        optional(
+            "bar_edge",
+            pa.float32(),
+            "share of the cells inside of the black lines that is not black; of those two lines inside, if less",
+        ),
         optional("lost_rows", pa.float32(), "share of the picture, at its bottom, of repeated or filled lines"),
         optional("blockiness", pa.float32(), "share of the edges of 8 px blocks that are steps between calm sides"),
         optional("pixelation", pa.float32(), "share of the steps across the picture that stand at even distances"),

@@ -292,6 +292,8 @@ class Decoding:
             if packet.stream is self._counted:
                 self.num_counted += packet.size > 0 and not packet.is_discard
                 continue
+            if not packet.size and packet.pts is not None:
+                continue  # Theora: the picture before is shown once more; FFmpeg takes no empty packet that has a time
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):

@@ -51,15 +51,24 @@ _GREY = 25  # saturation or value below which a hue is noise
 class Samples:
     """Frames at about RATE_HZ with what blends are found on."""
 
-    def __init__(self, at_S: np.ndarray, vectors_SN: np.ndarray, pictures: list[np.ndarray]) -> None:
-        """at_S: indices into the frames; vectors_SN: their shot vectors; pictures: their luma about 160 px wide."""
-        self.at_S, self._vectors_SN, self.pictures = at_S, vectors_SN, pictures
-        self.luma_SHW = np.ascontiguousarray(vectors_SN[:, :NUM_LUMA]).reshape(-1, *SHOT_LUMA_HW)
+    def __init__(self, at_S: np.ndarray, vectors_TN: np.ndarray, pictures: list[np.ndarray]) -> None:
+        """at_S: indices into the frames; vectors_TN: shot vectors of all frames; pictures: luma about 160 px wide of
+        the sampled ones."""
+        self.at_S, self._vectors_TN, self._vectors_SN, self.pictures = at_S, vectors_TN, vectors_TN[at_S], pictures
+        self.luma_SHW = _luma(self._vectors_SN)
+
+    def all_luma(self, start: int, stop: int) -> np.ndarray:
+        """The luma of every frame from one sample to another."""
+        return _luma(self._vectors_TN[self.at_S[start] : self.at_S[stop] + 1])
 
     @functools.cached_property
     def colour_SB(self) -> np.ndarray:
         """Histograms of colours, made where they are first asked for."""
         return colours(self._vectors_SN)
+
+
+def _luma(vectors_TN: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(vectors_TN[:, :NUM_LUMA]).reshape(-1, *SHOT_LUMA_HW)
 
 
 def colours(vectors_TN: np.ndarray) -> np.ndarray:
@@ -187,6 +196,10 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
         return False  # most candidates end here: the middle alone costs a fraction of the stretch
     fit = _fitted(luma_SHW)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
+        return False
+    # a thing that leaves fast is neither end between two samples; what is blended is a blend in each of its frames
+    luma_THW = samples.all_luma(start, stop)
+    if not (is_straight and _is_straight(luma_THW)) and not _fitted(luma_THW).is_mixed:
         return False
     left = _unexplained(samples.pictures[start : stop + 1])
     return left >= _STILL or (left >= _MOVING and fit.unlike >= _MIN_UNLIKE_MOVING and fit.is_blend)

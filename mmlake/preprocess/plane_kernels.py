@@ -14,8 +14,7 @@ import numpy as np
 
 from mmlake.compiling import linked, made
 
-# H height, W width of a plane
-# a shot vector has 27 x 48 entries of luma, and twice 9 x 16 of chroma
+# H height, W width of a plane; a shot vector has 27 x 48 entries of luma, and twice 9 x 16 of chroma
 
 
 class Kernels(NamedTuple):
@@ -357,10 +356,11 @@ def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
         _below(luma, lost + 1, out)
 
 
-def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> float:
-    """The share of the cells that lie two lines inside of black ones which is brighter than these."""
+def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
+    """The smaller of two shares of cells that are not black: of those two lines inside of black ones, and of all inside
+    (a frame that is drawn on black has nothing in it)."""
     height, width = luma.shape
-    num, lit = 0, 0
+    num, lit, inside = 0, 0, 0
     if top + bottom + 4 > height or left + right + 4 > width:
         return 0.0
     for x in range(left, width - right):
@@ -369,7 +369,9 @@ def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> 
     for y in range(top, height - bottom):
         num += (left > 0) + (right > 0)
         lit += (left > 0 and luma[y, left + 1] > bar) + (right > 0 and luma[y, width - right - 2] > bar)
-    return lit / max(1, num)
+        for x in range(left, width - right):
+            inside += luma[y, x] > bar
+    return min(lit / max(1, num), inside / ((height - top - bottom) * (width - left - right)))
 
 
 def _below(luma: Any, begin: Any, out: Any) -> None:

@@ -27,6 +27,8 @@ _MARGIN_S = 4.0  # context kept on both sides of what is decided: a dissolve and
 _WINDOW_S = 30.0
 _SHAKEN_RATIO = 0.7  # of the ratio that a cut needs, is enough where the colours change as well
 _MIN_COLOUR_CHANGE = 0.3  # sum of absolute differences of histograms, 0..2
+_MIN_AREA_FRACTION = 1 / 3  # of what is not black: things that jump before a wall that stays are no cut
+_AREA_CHANGE, _LIT = 6, 20  # grey levels
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
 _FLANK_FRAMES, _FLANK_GROWTH, _FLANK_S = 3, 1.03, 2.0  # a fade's picture grows by so much in so many frames
 _PICTURE_SPACING_S = 0.9 / gradual.RATE_HZ  # of the larger pictures that are kept
@@ -134,7 +136,7 @@ def _boundaries(
     ]
     if (len(times_T) - 1) / (times_T[-1] - times_T[0]) >= gradual.RATE_HZ / 2:  # else too few frames to see a blend
         at_S = np.searchsorted(times_T, [time_s for time_s, _ in pictures])
-        samples = gradual.Samples(at_S, frames.vectors_TN[at_S], [picture for _, picture in pictures])
+        samples = gradual.Samples(at_S, frames.vectors_TN, [picture for _, picture in pictures])
         found += [
             Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")
             for middle, settled in gradual.dissolves(samples, contrast_T, borders, settings)
@@ -150,12 +152,23 @@ def _cuts(frames: _Frames, settings: PreprocessSettings) -> Iterator[int]:
         if change_T[index] < near.max() or index - last < _MIN_SPACING_FRAMES:
             continue
         ratio = change_T[index] / max(_usual(change_T, index), 1e-6)
+        if not _is_everywhere(frames.luma_HW(index - 1), frames.luma_HW(index)):
+            continue
         if (
             ratio > settings.cut_change_ratio
             or (ratio > _SHAKEN_RATIO * settings.cut_change_ratio and _is_recoloured(frames, index, settings))
         ) and not _comes_back(frames, index, settings):
             last = index
             yield index
+
+
+def _is_everywhere(before_HW: np.ndarray, after_HW: np.ndarray) -> bool:
+    """Whether enough of the picture changes: a scene of ten frames a second has things in it that jump."""
+    import cv2
+
+    is_lit_HW = np.maximum(before_HW, after_HW) > _LIT  # bars and night are black in all shots
+    is_changed_HW = (cv2.absdiff(before_HW, after_HW) > _AREA_CHANGE) & is_lit_HW
+    return int(is_changed_HW.sum()) >= _MIN_AREA_FRACTION * int(is_lit_HW.sum())
 
 
 def _usual(change_T: np.ndarray, index: int) -> float:

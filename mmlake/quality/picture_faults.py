@@ -7,7 +7,7 @@ without traces has no such measures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ _STILL_MOTION = 0.5  # grey levels between two signals, below which the picture 
 _FEWEST_SIGNALS = 4  # half a second
 _FILMED_REPEATED = 0.2  # of the frames while it moves; drawings and screens repeat more
 _MOVING, _MOSTLY_MOVING = 0.1, 0.5  # of the time
+_BEGINS_S, _FADES_IN_S = 0.3, 1.0  # from a boundary of shots, within which a stand begins or ends with the shot
+_JUMP, _STOP = 0.8, 0.5  # of the usual pace: what was lost shows at once; a thing that comes to rest goes slower first
+_NEAR_SIGNALS = 4  # half a second
 _NOISELESS = 0.3  # repeated frames per signal
 _FRAMED_PERCENTILE, _FRAMED = 75, 0.5  # some scenes are dark up to the bars; share of the cells inside of them
 _DARK_STD = 5.0  # grey levels; contrast below which motion is not compared with it
@@ -39,15 +42,18 @@ def picture_faults(subject: Subject) -> Measures:
     signals = subject.track["signals"]
     if len(signals) < _FEWEST_SIGNALS or signals[0].get("num_frames") is None:
         return measures
-    traces = Traces(signals)
+    traces = Traces(signals, subject.track["shots"] or ())
     return {name: float(value) for name, value in (traces.in_time() | traces.in_pictures()).items()}
 
 
 class Traces:
     """The fields of the signals as arrays."""
 
-    def __init__(self, signals: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, signals: Sequence[Mapping[str, Any]], shots: Sequence[Mapping[str, Any]] = ()) -> None:
         self._signals = signals
+        # a fade or dissolve has its boundary in its middle
+        near = {"fade": _FADES_IN_S, "dissolve": _FADES_IN_S}
+        self._boundaries = [(shot["start_s"], near.get(shot["transition"], _BEGINS_S)) for shot in shots]
         self._frames_S = np.maximum(self["num_frames"], 1)
         times_s = self["time_s"]
         rate_hz = (len(times_s) - 1) / max(1e-3, float(times_s[-1] - times_s[0]))
@@ -68,7 +74,7 @@ class Traces:
         is_frozen_S = self._frozen()
         alive_S = ~is_frozen_S
         repeated = repeated_S[alive_S].sum() / frames_S[alive_S].sum() if alive_S.any() else 0.0
-        longest_s = self._longest(is_frozen_S) * self._distance_s
+        longest_s = max((stop - start for start, stop in self._freezes()), default=0) * self._distance_s
         travelled_W = self._windows(self["path"])
         gone_W = np.hypot(self._windows(self["shift_x"]), self._windows(self["shift_y"]))
         motion_S = self["motion"] / frames_S / np.maximum(self["luma_std"], _DARK_STD)
@@ -112,20 +118,45 @@ class Traces:
         """Sums over each second."""
         return np.convolve(values_S, np.ones(self._window), "valid")
 
-    @staticmethod
-    def _longest(is_so_S: np.ndarray) -> int:
-        """The length of the longest run."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], is_so_S.astype(np.int8), [0]])))
-        return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
+    def _freezes(self) -> Iterator[tuple[int, int]]:
+        """(first signal, the one behind the last) of each stand that was no rest.
+
+        Frames that were lost show as a jump to where things have got to. What is drawn, or comes to rest before a
+        camera, starts slowly again; where the shot ends with the stand it is known by how it stopped. A stand that
+        begins with its shot is a still picture.
+        """
+        is_frozen_S, times_s = self._frozen(), self["time_s"]
+        if is_frozen_S.all():
+            return
+        pace_S = self["motion"] / np.maximum(1, self._frames_S - self["num_repeated"])  # of the frames that move
+        usual = float(np.median(pace_S[~is_frozen_S]))
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], is_frozen_S.astype(np.int8), [0]])))
+        for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            if not start or self._is_boundary(times_s[start - 1]):
+                continue
+            is_last = stop == len(times_s)
+            before_S = pace_S[max(0, start - 1 - _NEAR_SIGNALS) : start - 1]
+            # a film that ends at rest is common; what is lost before a cut may be a slow shot of a fast film
+            slower = usual if is_last or not len(before_S) else min(usual, float(np.median(before_S)))
+            if (is_last or self._is_boundary(times_s[stop])) and pace_S[start - 1] < _STOP * slower:
+                continue
+            behind_S = pace_S[stop + 1 : stop + 1 + _NEAR_SIGNALS]
+            follows = float(np.median(behind_S)) if len(behind_S) else 0.0
+            if is_last or pace_S[stop] >= _JUMP * max(usual, follows):
+                yield start, stop
+
+    def _is_boundary(self, time_s: float) -> bool:
+        """Whether a shot begins about then."""
+        return any(abs(start_s - time_s) < near_s for start_s, near_s in self._boundaries)
 
 
 PICTURE_FAULT_MEASUREMENT = Measurement(
     name="picture-faults",
     modalities=("video",),
     measures=PICTURE_FAULTS,
-    columns=("signals",),
+    columns=("signals", "shots"),
     take=picture_faults,
-    revision="3",
+    revision="4",
 )
 
 # Bounds: docs/quality.md has the matrix of damages that they were tried on, and the values that sound films reach.

@@ -39,7 +39,8 @@ _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
 # wall, and nothing to be in focus. Drawn fog has 1.3 and less, whatever was out of focus 2.1 and more
 _CELLS, _LEAST_DETAIL = 24, 1.7
 _PARTS = 4  # of each side, the sharpest of which is measured where there are steep steps
-_MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
+_SHARP_PERCENTILE = 25  # of the keyframes
+_MAX_KEYFRAMES = 16  # evenly chosen; more would not move a quartile
 
 
 def video_measures(subject: Subject) -> Measures:
@@ -90,9 +91,10 @@ def _keyframes(track: Track) -> list[Digest]:
 
 
 def _blur(planes: list[np.ndarray]) -> float | None:
-    """The median blur of the keyframes that have structure: fog and clouds are soft, and in focus."""
+    """The lower quartile of the blur of the keyframes that have structure: fog and clouds are soft, and in focus; where
+    one in four is sharp the camera was in focus."""
     found = [value for plane in planes if (value := _blur_of(plane)) is not None]
-    return float(np.median(found)) if found else None
+    return float(np.percentile(found, _SHARP_PERCENTILE)) if found else None
 
 
 def _blur_of(plane_HW: np.ndarray) -> float | None:
@@ -138,7 +140,7 @@ VIDEO_MEASUREMENTS = (
         columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots", "decoded"),
         take=video_measures,
         blobs=_keyframes,
-        revision="4",
+        revision="5",
     ),
     FIDELITY_MEASUREMENT,
     SOUND_MEASUREMENT,

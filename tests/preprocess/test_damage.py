@@ -7,7 +7,9 @@ import io
 import struct
 import zlib
 from collections import Counter
+from dataclasses import dataclass, field
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from mmlake.formats.matroska_checksums import bad_elements
 from mmlake.formats.sniff import kind_of
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
+from mmlake.preprocess.container import Decoding
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.video import video_track
 from mmlake.quality import IMAGE_RULES
@@ -224,3 +227,28 @@ def test_the_largest_stream_is_decoded_and_not_the_first(tmp_path):
     film_of(tmp_path / "a.mkv", [(64, 48), (320, 240)])
     film = video_track(tmp_path / "a.mkv", settings=SETTINGS)
     assert (film.columns["width_px"], film.columns["height_px"]) == (320, 240)
+
+
+@dataclass
+class _Refused:
+    """A packet that FFmpeg does not take."""
+
+    size: int
+    pts: int = 3
+    time_base: Fraction = Fraction(1, 25)
+    pos: int = 10
+    stream: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(type="video", index=0, start_time=0))
+
+    def decode(self) -> list[object]:
+        """Never."""
+        raise ValueError
+
+
+@pytest.mark.parametrize(("size", "num_damages"), [(0, 0), (4, 1)])
+def test_an_empty_packet_that_has_a_time_shows_a_picture_once_more(size, num_damages):
+    """Theora spells a repeated frame so: 131 of them made a sound film one of 131 damages."""
+    packet = _Refused(size)
+    container = SimpleNamespace(format=SimpleNamespace(name="ogg"), demux=lambda *_: iter([packet]))
+    decoding = Decoding(container, [packet.stream])
+    assert list(decoding) == []
+    assert decoding.num_errors == num_damages

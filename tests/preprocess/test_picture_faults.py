@@ -110,6 +110,16 @@ def test_bars_are_shares_of_the_picture() -> None:
     assert found["bar_edge"] > 0.9
 
 
+def test_a_frame_that_is_drawn_on_black_has_no_bars_around_it() -> None:
+    """Its lines are straight, and there is nothing in it."""
+    drawn = np.zeros((360, 640), np.uint8)
+    drawn[120:240, 240:400] = 200
+    drawn[136:224, 256:384] = 0
+    found = traces([drawn])
+    assert found["bar_top"] > 0.3
+    assert found["bar_edge"] < 0.5
+
+
 def test_a_thing_before_black_has_no_bars_that_end_in_a_line() -> None:
     y, x = np.indices((360, 640))
     planet = np.where((y - 180) ** 2 + (x - 320) ** 2 < 130**2, scene(), 0).astype(np.uint8)

@@ -63,6 +63,15 @@ def test_a_dissolve_under_a_shaking_hand_is_found_near_its_middle(seed):
     assert abs(time_s - 48 / RATE) < 0.25
 
 
+@pytest.mark.parametrize(("is_whole", "num_found"), [(True, 1), (False, 0)])
+def test_every_frame_of_a_dissolve_is_a_blend(is_whole, num_found):
+    """A thing that leaves the lens within a few frames resembles a blend ten times a second, but not in between."""
+    frames = dissolve(scene(3, 60, shake_px=4.0), scene(4, 60, shake_px=4.0), 24)
+    for index in range(37, 59, 3):  # every third frame is sampled, these are not
+        frames[index] = frames[index] if is_whole else frames[index][:, ::-1]
+    assert len(found(frames)) == num_found
+
+
 def test_the_camera_explains_a_pan_and_no_blend():
     pan, other = (cv2.cvtColor(photo(seed, size=(200, 120)), cv2.COLOR_RGB2GRAY) for seed in (1, 2))
     before, after = (np.ascontiguousarray(pan[:90, left : left + 160]) for left in (8, 14))
@@ -118,6 +127,16 @@ def test_an_object_that_crosses_the_frame_is_no_boundary():
         frame[60:200, max(0, index * 5 - 80) : index * 5 + 20] = (250, 240, 20)
         frames.append(frame)
     assert found(frames) == []
+
+
+@pytest.mark.parametrize(("wall", "side_px", "num_found"), [(160, 130, 0), (160, 200, 1), (0, 130, 1)])
+def test_a_thing_that_jumps_before_a_wall_is_no_cut(wall, side_px, num_found):
+    """Ten frames a second, as drawn films have them: a fifth of the picture changes at once, and stays changed. Where
+    all around is black, as next to an upright film, the thing is all that there is."""
+    frames = [np.full((240, 320, 3), wall, np.uint8) for _ in range(20)]
+    for index, frame in enumerate(frames):
+        frame[20 : 20 + side_px, 20 : 20 + side_px] = photo(2 + (index >= 10), size=(200, 200))[:side_px, :side_px]
+    assert len(found(frames, rate=10)) == num_found
 
 
 def test_boundaries_do_not_depend_on_where_the_window_ends():

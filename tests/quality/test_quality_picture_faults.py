@@ -24,13 +24,17 @@ def store(tmp_path):
     return BlobStore(tmp_path)
 
 
-def broken(store, *stretches: tuple[int, dict[str, float]]) -> list[str]:
+def broken(store, *stretches: tuple[int, dict[str, float]], shots_s=(0.0,), transition="cut") -> list[str]:
     """The rules that a clip breaks that has, one after the other, that many signals with those fields."""
+    shots = [{"start_s": start_s, "end_s": 99.0, "transition": transition} for start_s in shots_s]
     rows = signals(sum(count for count, _ in stretches))
     fields = [SOUND | other for count, other in stretches for _ in range(count)]
     return rules_broken(
         video_track(
-            store, [picture(1), picture(2)], signals=[row | one for row, one in zip(rows, fields, strict=True)]
+            store,
+            [picture(1), picture(2)],
+            signals=[row | one for row, one in zip(rows, fields, strict=True)],
+            shots=shots,
         ),
         store,
     )
@@ -98,6 +102,42 @@ def test_a_bound_has_two_sides(store, fields, rule):
 @pytest.mark.parametrize(("num_still", "is_broken"), [(11, []), (13, ["frozen"])])
 def test_a_filmed_picture_that_stands_is_frozen(store, num_still, is_broken):
     assert broken(store, (20, {}), (num_still, STILL), (20, {})) == is_broken
+
+
+@pytest.mark.parametrize(("resumed", "is_broken"), [(4.0, []), (5.5, ["frozen"])])
+def test_what_starts_slowly_after_a_stand_was_at_rest(store, resumed, is_broken):
+    """Words that are drawn stand until the next stroke begins; frames that were lost show as a jump."""
+    assert broken(store, (20, {}), (20, STILL), (1, {"motion": resumed}), (20, {})) == is_broken
+
+
+def test_what_starts_slowly_in_a_slow_film_was_at_rest(store):
+    assert broken(store, (40, {"motion": 3.0}), (20, STILL), (1, {"motion": 3.0}), (4, {"motion": 9.0})) == []
+
+
+def test_a_still_picture_that_is_cut_in_is_not_frozen(store):
+    """The stand begins with its shot, 2.5 s into the clip."""
+    assert broken(store, (20, {}), (20, STILL), (20, {}), shots_s=(0.0, 2.5, 5.0)) == []
+
+
+@pytest.mark.parametrize(("transition", "is_broken"), [("fade", []), ("cut", ["frozen"])])
+def test_a_title_that_fades_in_is_not_frozen(store, transition, is_broken):
+    """The boundary of a fade is its middle, half a second before the title stands."""
+    stretches = (20, {}), (20, STILL), (20, {})
+    assert broken(store, *stretches, shots_s=(0.0, 1.9), transition=transition) == is_broken
+
+
+@pytest.mark.parametrize(("stopped", "is_broken"), [(2.9, []), (3.1, ["frozen"])])
+@pytest.mark.parametrize("num_behind", [0, 20])
+def test_a_shot_that_comes_to_rest_before_its_end_is_not_frozen(store, stopped, is_broken, num_behind):
+    stretches = (20, {}), (1, {"motion": stopped}), (20, STILL), (num_behind, {})
+    assert broken(store, *stretches, shots_s=(0.0, 41 / 8)) == is_broken
+
+
+@pytest.mark.parametrize("num_behind", [0, 30])
+def test_a_slow_shot_of_a_fast_film_is_frozen_up_to_a_cut(store, num_behind):
+    """It stops at its own pace, which is a third of that of the film; where the film ends there it may be a rest."""
+    stretches = (15, {}), (6, {"motion": 2.0}), (20, STILL), (num_behind, {})
+    assert broken(store, *stretches, shots_s=(0.0, 15 / 8, 41 / 8)) == (["frozen"] if num_behind else [])
 
 
 def test_a_screen_that_stands_between_its_movements_is_not_frozen(store):

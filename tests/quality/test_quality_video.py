@@ -59,6 +59,12 @@ def test_a_clip_out_of_focus_is_blurred(store):
     assert rules_broken(video_track(store, [picture(seed, blur_px=5) for seed in range(3)]), store) == ["blurred_video"]
 
 
+def test_a_film_that_is_sharp_now_and_then_was_in_focus(store):
+    """A title before clouds, and the clouds alone."""
+    soft = [picture(seed, blur_px=5) for seed in (3, 4)]
+    assert rules_broken(video_track(store, [soft[0], picture(1), soft[1]]), store) == []
+
+
 def test_one_blurred_keyframe_of_three_is_no_blurred_video(store):
     assert rules_broken(video_track(store, [picture(1), picture(2, blur_px=5), picture(3)]), store) == []
 
