@@ -44,6 +44,9 @@ KEPT_FRACTION_OF_MANY = 0.65
 OF_THEIR_OWN, SITE, STUB, TEMPLATE = range(4)
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
+# the same, where others still have what one of the two lacks: copies of one text have nothing of their own, but pages
+# of two templates that are alike do
+_FAMILY_FRACTION = 0.9
 # shingles beyond the common wording that a revision of a site's page has: in 70 to 200 words of a reference page, half
 # of them common, an edit and a second name in one schema are alike
 _SITE_SHINGLES = 128
@@ -52,6 +55,13 @@ SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
 _THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.3
 _THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the other one's are a third as many
 _LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
+_IN_NUMBERS = 0.5  # of the words that the other lacks, where the names are versions or years
+_WINDOW = 5  # shingles that a word stands in, as `text.prints` makes them
+# of the words that must have been replaced, one by one, for so many shingles to be gone: .64 and more where up to a
+# fifth of the words were, 0 to .7 in pages of one site on two subjects, which differ in whole clauses
+_SCATTERED_FRACTION = 0.6
+_PAGE_SHINGLES = 256  # of a page so short that a site's frame and one sentence decide on its Jaccard
+_SURELY_HELD = 0.95  # of the smaller set; what is put into a text in two places leaves more
 
 
 class Alignment(NamedTuple):
@@ -87,15 +97,18 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
 
 
 def of_words(
-    one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int, match: float
+    one: Alignment, other: Alignment, num_words: int, other_words: int, held: float, wording: int, match: float
 ) -> tuple[int, int]:
-    """(relation of the one to the other, method) where the sets alone do not say. match: `text_revision_match`."""
+    """(relation of the one to the other, method) where the sets alone do not say. held: of `of_sets`. match:
+    `text_revision_match`."""
     if not is_revision(one, other, num_words, other_words, match):
         return NONE, JACCARD
     if has_other_subject(one, other, num_words, other_words, wording):
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
+        if wording >= SITE and not is_scattered(one, other, num_words, other_words, held):
+            return NONE, JACCARD
         return SAME, REVISION
     short = one if num_words < other_words else other
     if short.covered < _INSIDE_COVERED * shorter:
@@ -127,6 +140,29 @@ def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: i
     return numbers < _NUMBER_FRACTION and not is_subject
 
 
+def is_of_one_page(
+    one: Alignment, other: Alignment, num_words: int, other_words: int, held: float, size: int, wording: int
+) -> bool:
+    """Whether nothing speaks against two texts whose Jaccard is above the bound, but not surely. size: of the smaller
+    set."""
+    if wording == OF_THEIR_OWN:
+        return not _is_in_numbers(one, other)
+    is_short = size < _PAGE_SHINGLES and held < _SURELY_HELD
+    if is_short and not is_scattered(one, other, num_words, other_words, held):
+        return False
+    return not (has_other_subject(one, other, num_words, other_words, wording) or _is_in_numbers(one, other))
+
+
+def is_scattered(one: Alignment, other: Alignment, num_words: int, other_words: int, held: float) -> bool:
+    """Whether words that were replaced here and there, in both texts, explain what these do not share: each takes the
+    shingles with it that it stands in. Two pages of one site differ in a sentence of each instead."""
+    kept = 1.0 - min(one.replaced / num_words, other.replaced / other_words) / _SCATTERED_FRACTION
+    of_all = kept
+    for _ in range(_WINDOW - 1):
+        of_all *= kept
+    return kept <= 0.0 or of_all <= held
+
+
 def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int) -> bool:
     """Whether names in one text stand in place of names in the other, wherever these stood: two pages of one schema.
     Who edits a text replaces a word here and another there. Of pages of one site less evidence is enough."""
@@ -148,6 +184,15 @@ def _is_renamed(one: Alignment, other: Alignment) -> bool:
     if one.thorough <= _LEAST_THOROUGH or one.thorough < _THOROUGH_FRACTION_OF_ONE * one.replaced:
         return False
     return other.replaced > _LEAST_THOROUGH and 3 * other.replaced >= one.replaced
+
+
+def _is_in_numbers(one: Alignment, other: Alignment) -> bool:
+    """Whether what stands in place of names are numbers, as in notes on two releases."""
+    if min(one.thorough, other.thorough) < _LEAST_THOROUGH_ANYWHERE:
+        return False
+    fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
+    numbers = min(one.numbers / max(1, one.absent), other.numbers / max(1, other.absent))
+    return min(fractions[0], fractions[1]) >= _THOROUGH_FRACTION_ANYWHERE and numbers >= _IN_NUMBERS
 
 
 def siblings(counts: Any) -> int:
@@ -186,7 +231,8 @@ def wording_of(counts: Any, fraction: Any) -> int:
         kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
         most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
     if most_kept >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
-        return OF_THEIR_OWN
+        is_site = _SITE_FRACTION * num_shared <= common < _FAMILY_FRACTION * num_shared
+        return SITE if is_site else OF_THEIR_OWN
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()
     one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()
