@@ -24,6 +24,7 @@ from mmlake.dedup.text_verdicts import (
     LEAST_SHARED,
     MIN_CONTAINED,
     SURELY_SAME,
+    TITLE_WORDS,
     UNDECIDED,
     Alignment,
     is_of_one_page,
@@ -254,7 +255,16 @@ def _aligned(
         own=own,
         replaced=replaced,
         thorough=thorough,
+        titular=_titular(words, others, is_covered),
     )
+
+
+def _titular(words: NDArray[np.uint32], others: NDArray[np.uint32], is_covered: NDArray[np.bool_]) -> int:
+    """As `Alignment` has it."""
+    title = words[:TITLE_WORDS][~is_covered[:TITLE_WORDS]]
+    here = np.array([np.count_nonzero(words == word) for word in title], np.int64)
+    there = np.array([np.count_nonzero(others == word) for word in title], np.int64)
+    return int(((here >= 2) & (3 * there <= here)).sum())
 
 
 def _replaced(words: NDArray[np.uint32], others: NDArray[np.uint32], short: I64, run: I64) -> tuple[int, int]:

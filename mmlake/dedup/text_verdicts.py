@@ -55,6 +55,8 @@ SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
 _THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.3
 _THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the other one's are a third as many
 _LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
+_LEAST_TITULAR_ANYWHERE = 3
+TITLE_WORDS = 24  # a heading, and the path to it that many sites put before it
 _IN_NUMBERS = 0.5  # of the words that the other lacks, where the names are versions or years
 _WINDOW = 5  # shingles that a word stands in, as `text.prints` makes them
 # of the words that must have been replaced, one by one, for so many shingles to be gone: .64 and more where up to a
@@ -76,6 +78,7 @@ class Alignment(NamedTuple):
     own: int  # words in passages of its own
     replaced: int  # words outside of such passages that stand more often here than in the other
     thorough: int  # of these, those in several places of which the other has a third at most: one name for another
+    titular: int  # uncovered ones among the first `TITLE_WORDS` that stand in the text again, and there as seldom
 
 
 def of_sets(held: float, size: int, other_size: int, num_words: int, other_words: int, wording: int) -> tuple[int, int]:
@@ -107,7 +110,8 @@ def of_words(
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
-        if wording >= SITE and not is_scattered(one, other, num_words, other_words, held):
+        has_other_title = min(one.titular, other.titular) >= _LEAST_TITULAR_ANYWHERE
+        if has_other_title or (wording >= SITE and not is_scattered(one, other, num_words, other_words, held)):
             return NONE, JACCARD
         return SAME, REVISION
     short = one if num_words < other_words else other
@@ -174,6 +178,9 @@ def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_wo
         return True
     if wording < SITE:
         return False
+    is_like = min(num_words, other_words) >= _LIKE_LENGTH * max(num_words, other_words)
+    if is_like and (max(one.titular, other.titular) > 1 or min(one.titular, other.titular) > 0):
+        return True
     # what a whole has beyond its part says nothing
     is_part = other_words < _SAME_LENGTH * num_words, num_words < _SAME_LENGTH * other_words
     return (not is_part[0] and _is_renamed(one, other)) or (not is_part[1] and _is_renamed(other, one))

@@ -192,7 +192,7 @@ def _alignments(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma:
 
 
 def _alignment(row: Any) -> Any:  # pragma: no cover: compiled
-    return Alignment(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8])
+    return Alignment(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9])
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled
