@@ -40,8 +40,10 @@ KEPT_FRACTION = 0.35
 KEPT_FRACTION_OF_MANY = 0.65
 
 # what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is the
-# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's
-OF_THEIR_OWN, SITE, STUB, TEMPLATE = range(4)
+# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's,
+# which leaves a page little. FRAME: the same, and what either page has beyond it the other lacks
+OF_THEIR_OWN, SITE, STUB, TEMPLATE, FRAME = range(5)
+WORDING, BY_COUNTS = 7, 8  # bits of a code of `text_pairs`: which of these, and whether every count decides
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
 # the same, where others still have what one of the two lacks: copies of one text have nothing of their own, but pages
@@ -86,6 +88,8 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
 
     held: share of the smaller set that the larger one has. wording: of what is shared, as `wording_of` says.
     """
+    if wording == FRAME:
+        return NONE, JACCARD
     if held >= VERBATIM:
         is_like = min(size, other_size) >= _SAME_LENGTH * max(size, other_size)
         if is_like and wording != TEMPLATE:
@@ -149,6 +153,8 @@ def is_of_one_page(
 ) -> bool:
     """Whether nothing speaks against two texts whose Jaccard is above the bound, but not surely. size: of the smaller
     set."""
+    if wording == FRAME:
+        return False
     if wording == OF_THEIR_OWN:
         return not _is_in_numbers(one, other)
     is_short = size < _PAGE_SHINGLES and held < _SURELY_HELD
@@ -219,7 +225,7 @@ def siblings(counts: Any) -> int:
 def code_of(counts: Any, fraction: Any) -> int:
     """What two texts share, as `wording_of` says it, and whether every count decides on it: a code of `text_pairs`."""
     wording = wording_of(counts, fraction)
-    return wording + 4 if siblings(counts) >= MIN_SIBLINGS else wording
+    return wording + BY_COUNTS if siblings(counts) >= MIN_SIBLINGS else wording
 
 
 def wording_of(counts: Any, fraction: Any) -> int:
@@ -245,4 +251,6 @@ def wording_of(counts: Any, fraction: Any) -> int:
     one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()
     is_stub = specific + max(one, other) < STUB_SHINGLES * fraction
     is_common = specific < SPECIFIC_FRACTION * max(1, specific + min(one, other))
-    return TEMPLATE if is_common or is_stub else of_site
+    if is_common:
+        return FRAME
+    return TEMPLATE if is_stub else of_site

@@ -33,6 +33,7 @@ from mmlake.dedup.text_verdicts import (
     MIN_CONTAINED,
     SURELY_SAME,
     UNDECIDED,
+    WORDING,
     Alignment,
     _is_in_numbers,
     _is_renamed,
@@ -49,7 +50,6 @@ from mmlake.dedup.text_verdicts import (
 from mmlake.dedup.text_walk_arrays import FILTER_BITS, HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 _ALL = 2.0**64
-_WORDING = 3  # of a code of `text_pairs`
 
 
 class Kernels(NamedTuple):
@@ -139,7 +139,7 @@ def _measured(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: n
     if not is_like and smaller < MIN_CONTAINED:
         return NONE, score, JACCARD
     code = _code(texts, one, other, marks)
-    wording = code & _WORDING
+    wording = code & WORDING
     relation, method = SAME, JACCARD
     if not is_like:
         relation, method = _judged(texts, one, other, held, wording, marks)
