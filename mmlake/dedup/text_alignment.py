@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.dedup.text_verdicts import TITLE_WORDS
+
 
 def _covered(words: Any, others: Any, out: Any, grams: Any) -> None:  # pragma: no cover: compiled
     """Marks which words lie in a 3-gram that the others hold, anywhere. grams: room for a power of two of numbers, at
@@ -69,7 +71,7 @@ def _runs(
 def _aligned(
     left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any, names: Any, counts: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills for each of the two texts what `text_verdicts.Alignment` names, in that order. out: of shape (2, 9).
+    """Fills for each of the two texts what `text_verdicts.Alignment` names, in that order. out: of shape (2, 10).
 
     names, counts: room for a power of two of words, at least 16 and twice those of both. counts: of each word, in the
     left text, in the right one, uncovered in each; then in short runs of uncovered words of each, in how many of these,
@@ -108,3 +110,9 @@ def _aligned(
             more = min(counts[4 + side, place], max(0, here - there))
             out[side, 7] += more
             out[side, 8] += more if counts[6 + side, place] >= 2 and 3 * there <= here else 0
+    for side in range(2):
+        text, covered = (left, left_covered) if side == 0 else (right, right_covered)
+        for at in range(min(TITLE_WORDS, text.shape[0])):
+            slot = _slot(text[at], names, mask)
+            here, there = counts[side, slot], counts[1 - side, slot]
+            out[side, 9] += not covered[at] and here >= 2 and 3 * there <= here

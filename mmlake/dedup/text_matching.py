@@ -23,11 +23,11 @@ from mmlake.dedup.text_verdicts import (
     BLOCK_WORDS,
     LEAST_SHARED,
     MIN_CONTAINED,
-    OF_THEIR_OWN,
     SURELY_SAME,
+    TITLE_WORDS,
     UNDECIDED,
     Alignment,
-    has_other_subject,
+    is_of_one_page,
     of_sets,
     of_words,
 )
@@ -91,7 +91,7 @@ class TextMatcher:
         codes = self._commonness.codes(one, others[unclear])
         for at, wording in zip(unclear.tolist(), wordings(codes).tolist(), strict=True):
             if relation[at] == SAME:
-                relation[at] = self._is_of_one_subject(one, int(others[at]), wording)
+                relation[at] = self._is_of_one_page(one, int(others[at]), float(held[at]), wording)
                 continue
             relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), wording=wording)
             if relation[at] in (INSIDE, HOLDS):
@@ -114,13 +114,11 @@ class TextMatcher:
             return None
         return text_walk.walked(kernels, self._texts, self._marks, postings, order, equal, items)
 
-    def _is_of_one_subject(self, one: int, other: int, wording: int) -> int:
+    def _is_of_one_page(self, one: int, other: int, held: float, wording: int) -> int:
         """SAME, for two texts whose Jaccard is above the bound; NONE where they are two pages of one schema."""
-        if wording == OF_THEIR_OWN:
-            return SAME
-        words = self._words[one], self._words[other]
-        is_other = has_other_subject(*alignments(*words), num_packed(words[0]), num_packed(words[1]), wording)
-        return NONE if is_other else SAME
+        words, size = (self._words[one], self._words[other]), int(min(self._sizes[one], self._sizes[other]))
+        num_words = num_packed(words[0]), num_packed(words[1])
+        return SAME if is_of_one_page(*alignments(*words), *num_words, held, size, wording) else NONE
 
     def _judged(self, one: int, other: int, held: float, *, wording: int) -> tuple[int, int]:
         """(relation, method) of two texts whose Jaccard is below the bound."""
@@ -129,7 +127,7 @@ class TextMatcher:
         decided = of_sets(held, int(self._sizes[one]), int(self._sizes[other]), *num_words, wording)
         if decided[0] != UNDECIDED:
             return decided
-        return of_words(*alignments(*words), *num_words, wording, self._settings.text_revision_match)
+        return of_words(*alignments(*words), *num_words, held, wording, self._settings.text_revision_match)
 
 
 def sampled(shingles: Ragged) -> Ragged:
@@ -257,7 +255,16 @@ def _aligned(
         own=own,
         replaced=replaced,
         thorough=thorough,
+        titular=_titular(words, others, is_covered),
     )
+
+
+def _titular(words: NDArray[np.uint32], others: NDArray[np.uint32], is_covered: NDArray[np.bool_]) -> int:
+    """As `Alignment` has it."""
+    title = words[:TITLE_WORDS][~is_covered[:TITLE_WORDS]]
+    here = np.array([np.count_nonzero(words == word) for word in title], np.int64)
+    there = np.array([np.count_nonzero(others == word) for word in title], np.int64)
+    return int(((here >= 2) & (3 * there <= here)).sum())
 
 
 def _replaced(words: NDArray[np.uint32], others: NDArray[np.uint32], short: I64, run: I64) -> tuple[int, int]:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.matching import Found
 from mmlake.dedup.prints import Positions
+from mmlake.dedup.text_verdicts import BY_COUNTS, WORDING
 from mmlake.engine import current
 
 _PER_TEXT = 24  # pairs kept, in the mean
 _LEAST_SLOTS = 1 << 10
-_WORDING: Final = np.int8(3)
-_BY_COUNTS: Final = np.int8(4)  # of a code: every count of a shingle decides, not only whether `COMMON` texts hold it
+_WORDING: Final = np.int8(WORDING)
+_BY_COUNTS: Final = np.int8(BY_COUNTS)  # every count of a shingle decides, not only whether `COMMON` texts hold it
 
 
 class Pairs(NamedTuple):

@@ -40,10 +40,15 @@ KEPT_FRACTION = 0.35
 KEPT_FRACTION_OF_MANY = 0.65
 
 # what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is the
-# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's
-OF_THEIR_OWN, SITE, STUB, TEMPLATE = range(4)
+# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's,
+# which leaves a page little. FRAME: the same, and what either page has beyond it the other lacks
+OF_THEIR_OWN, SITE, STUB, TEMPLATE, FRAME = range(5)
+WORDING, BY_COUNTS = 7, 8  # bits of a code of `text_pairs`: which of these, and whether every count decides
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
+# the same, where others still have what one of the two lacks: copies of one text have nothing of their own, but pages
+# of two templates that are alike do
+_FAMILY_FRACTION = 0.9
 # shingles beyond the common wording that a revision of a site's page has: in 70 to 200 words of a reference page, half
 # of them common, an edit and a second name in one schema are alike
 _SITE_SHINGLES = 128
@@ -52,6 +57,15 @@ SURELY_SAME = 0.95  # Jaccard from which nothing is asked any more
 _THOROUGH_FRACTION, _THOROUGH_FRACTION_ANYWHERE = 0.15, 0.3
 _THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the other one's are a third as many
 _LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
+_LEAST_TITULAR_ANYWHERE = 3
+TITLE_WORDS = 24  # a heading, and the path to it that many sites put before it
+_IN_NUMBERS = 0.5  # of the words that the other lacks, where the names are versions or years
+_WINDOW = 5  # shingles that a word stands in, as `text.prints` makes them
+# of the words that must have been replaced, one by one, for so many shingles to be gone: .64 and more where up to a
+# fifth of the words were, 0 to .7 in pages of one site on two subjects, which differ in whole clauses
+_SCATTERED_FRACTION = 0.6
+_PAGE_SHINGLES = 256  # of a page so short that a site's frame and one sentence decide on its Jaccard
+_SURELY_HELD = 0.95  # of the smaller set; what is put into a text in two places leaves more
 
 
 class Alignment(NamedTuple):
@@ -66,6 +80,7 @@ class Alignment(NamedTuple):
     own: int  # words in passages of its own
     replaced: int  # words outside of such passages that stand more often here than in the other
     thorough: int  # of these, those in several places of which the other has a third at most: one name for another
+    titular: int  # uncovered ones among the first `TITLE_WORDS` that stand in the text again, and there as seldom
 
 
 def of_sets(held: float, size: int, other_size: int, num_words: int, other_words: int, wording: int) -> tuple[int, int]:
@@ -73,6 +88,8 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
 
     held: share of the smaller set that the larger one has. wording: of what is shared, as `wording_of` says.
     """
+    if wording == FRAME:
+        return NONE, JACCARD
     if held >= VERBATIM:
         is_like = min(size, other_size) >= _SAME_LENGTH * max(size, other_size)
         if is_like and wording != TEMPLATE:
@@ -87,15 +104,19 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
 
 
 def of_words(
-    one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int, match: float
+    one: Alignment, other: Alignment, num_words: int, other_words: int, held: float, wording: int, match: float
 ) -> tuple[int, int]:
-    """(relation of the one to the other, method) where the sets alone do not say. match: `text_revision_match`."""
+    """(relation of the one to the other, method) where the sets alone do not say. held: of `of_sets`. match:
+    `text_revision_match`."""
     if not is_revision(one, other, num_words, other_words, match):
         return NONE, JACCARD
     if has_other_subject(one, other, num_words, other_words, wording):
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
+        has_other_title = min(one.titular, other.titular) >= _LEAST_TITULAR_ANYWHERE
+        if has_other_title or (wording >= SITE and not is_scattered(one, other, num_words, other_words, held)):
+            return NONE, JACCARD
         return SAME, REVISION
     short = one if num_words < other_words else other
     if short.covered < _INSIDE_COVERED * shorter:
@@ -127,6 +148,31 @@ def is_revision(one: Alignment, other: Alignment, num_words: int, other_words: i
     return numbers < _NUMBER_FRACTION and not is_subject
 
 
+def is_of_one_page(
+    one: Alignment, other: Alignment, num_words: int, other_words: int, held: float, size: int, wording: int
+) -> bool:
+    """Whether nothing speaks against two texts whose Jaccard is above the bound, but not surely. size: of the smaller
+    set."""
+    if wording == FRAME:
+        return False
+    if wording == OF_THEIR_OWN:
+        return not _is_in_numbers(one, other)
+    is_short = size < _PAGE_SHINGLES and held < _SURELY_HELD
+    if is_short and not is_scattered(one, other, num_words, other_words, held):
+        return False
+    return not (has_other_subject(one, other, num_words, other_words, wording) or _is_in_numbers(one, other))
+
+
+def is_scattered(one: Alignment, other: Alignment, num_words: int, other_words: int, held: float) -> bool:
+    """Whether words that were replaced here and there, in both texts, explain what these do not share: each takes the
+    shingles with it that it stands in. Two pages of one site differ in a sentence of each instead."""
+    kept = 1.0 - min(one.replaced / num_words, other.replaced / other_words) / _SCATTERED_FRACTION
+    of_all = kept
+    for _ in range(_WINDOW - 1):
+        of_all *= kept
+    return kept <= 0.0 or of_all <= held
+
+
 def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_words: int, wording: int) -> bool:
     """Whether names in one text stand in place of names in the other, wherever these stood: two pages of one schema.
     Who edits a text replaces a word here and another there. Of pages of one site less evidence is enough."""
@@ -138,6 +184,9 @@ def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_wo
         return True
     if wording < SITE:
         return False
+    is_like = min(num_words, other_words) >= _LIKE_LENGTH * max(num_words, other_words)
+    if is_like and (max(one.titular, other.titular) > 1 or min(one.titular, other.titular) > 0):
+        return True
     # what a whole has beyond its part says nothing
     is_part = other_words < _SAME_LENGTH * num_words, num_words < _SAME_LENGTH * other_words
     return (not is_part[0] and _is_renamed(one, other)) or (not is_part[1] and _is_renamed(other, one))
@@ -148,6 +197,15 @@ def _is_renamed(one: Alignment, other: Alignment) -> bool:
     if one.thorough <= _LEAST_THOROUGH or one.thorough < _THOROUGH_FRACTION_OF_ONE * one.replaced:
         return False
     return other.replaced > _LEAST_THOROUGH and 3 * other.replaced >= one.replaced
+
+
+def _is_in_numbers(one: Alignment, other: Alignment) -> bool:
+    """Whether what stands in place of names are numbers, as in notes on two releases."""
+    if min(one.thorough, other.thorough) < _LEAST_THOROUGH_ANYWHERE:
+        return False
+    fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
+    numbers = min(one.numbers / max(1, one.absent), other.numbers / max(1, other.absent))
+    return min(fractions[0], fractions[1]) >= _THOROUGH_FRACTION_ANYWHERE and numbers >= _IN_NUMBERS
 
 
 def siblings(counts: Any) -> int:
@@ -167,7 +225,7 @@ def siblings(counts: Any) -> int:
 def code_of(counts: Any, fraction: Any) -> int:
     """What two texts share, as `wording_of` says it, and whether every count decides on it: a code of `text_pairs`."""
     wording = wording_of(counts, fraction)
-    return wording + 4 if siblings(counts) >= MIN_SIBLINGS else wording
+    return wording + BY_COUNTS if siblings(counts) >= MIN_SIBLINGS else wording
 
 
 def wording_of(counts: Any, fraction: Any) -> int:
@@ -186,10 +244,13 @@ def wording_of(counts: Any, fraction: Any) -> int:
         kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
         most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
     if most_kept >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
-        return OF_THEIR_OWN
+        is_site = _SITE_FRACTION * num_shared <= common < _FAMILY_FRACTION * num_shared
+        return SITE if is_site else OF_THEIR_OWN
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()
     one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()
     is_stub = specific + max(one, other) < STUB_SHINGLES * fraction
     is_common = specific < SPECIFIC_FRACTION * max(1, specific + min(one, other))
-    return TEMPLATE if is_common or is_stub else of_site
+    if is_common:
+        return FRAME
+    return TEMPLATE if is_stub else of_site

@@ -71,7 +71,7 @@ def marks_for(texts: Given, pairs: KnownPairs) -> Given:
         is_beyond=pairs.is_beyond,
         words=np.empty((2, most_words), np.uint32),
         covered=np.empty((2, most_words), np.bool_),
-        alignments=np.empty((2, 9), np.int64),
+        alignments=np.empty((2, 10), np.int64),
         grams=np.empty(num_names, np.uint64),
         names=np.empty(num_names, np.uint32),
         counts=np.empty((10, num_names), np.int64),

@@ -31,14 +31,17 @@ from mmlake.dedup.text_verdicts import (
     JACCARD,
     LEAST_SHARED,
     MIN_CONTAINED,
-    OF_THEIR_OWN,
     SURELY_SAME,
     UNDECIDED,
+    WORDING,
     Alignment,
+    _is_in_numbers,
     _is_renamed,
     code_of,
     has_other_subject,
+    is_of_one_page,
     is_revision,
+    is_scattered,
     of_sets,
     of_words,
     siblings,
@@ -47,7 +50,6 @@ from mmlake.dedup.text_verdicts import (
 from mmlake.dedup.text_walk_arrays import FILTER_BITS, HELD, LISTS, MARKS, ORDER, SCRATCH, STATE, TEXTS
 
 _ALL = 2.0**64
-_WORDING = 3  # of a code of `text_pairs`
 
 
 class Kernels(NamedTuple):
@@ -64,9 +66,10 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, has_other_subject, is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot,
-        _runs, _aligned, _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark,
-        _num_shared, _most_shared, _code, _alignment, _alignments, _is_other_subject, _judged, _measured, _compared,
+        _is_renamed, _is_in_numbers, is_scattered, has_other_subject, is_of_one_page,
+        is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot, _runs, _aligned,
+        _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark, _num_shared,
+        _most_shared, _code, _alignment, _alignments, _judged, _measured, _compared,
     )  # fmt: skip
     walked = (
         *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
@@ -136,13 +139,16 @@ def _measured(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma: n
     if not is_like and smaller < MIN_CONTAINED:
         return NONE, score, JACCARD
     code = _code(texts, one, other, marks)
-    wording = code & _WORDING
+    wording = code & WORDING
     relation, method = SAME, JACCARD
     if not is_like:
         relation, method = _judged(texts, one, other, held, wording, marks)
         score = held if relation in (INSIDE, HOLDS) else score
-    elif wording != OF_THEIR_OWN and _is_other_subject(texts, one, other, wording, marks):
-        relation = NONE
+    else:
+        left, right = _alignments(texts, one, other, marks)
+        num, other_num = _num_words(texts, one), _num_words(texts, other)
+        if not is_of_one_page(left, right, num, other_num, held, smaller, wording):
+            relation = NONE
     _note(one, other, code, relation, method, score, marks)
     return relation, score, method
 
@@ -164,7 +170,7 @@ def _judged(texts: Any, one: Any, other: Any, held: Any, wording: Any, marks: An
     if relation != UNDECIDED:
         return relation, method
     left, right = _alignments(texts, one, other, marks)
-    return of_words(left, right, num, other_num, wording, texts.match)
+    return of_words(left, right, num, other_num, held, wording, texts.match)
 
 
 def _code(texts: Any, one: Any, other: Any, marks: Any) -> int:  # pragma: no cover: compiled
@@ -186,12 +192,7 @@ def _alignments(texts: Any, one: Any, other: Any, marks: Any) -> Any:  # pragma:
 
 
 def _alignment(row: Any) -> Any:  # pragma: no cover: compiled
-    return Alignment(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8])
-
-
-def _is_other_subject(texts: Any, one: Any, other: Any, wording: Any, marks: Any) -> bool:  # pragma: no cover
-    left, right = _alignments(texts, one, other, marks)
-    return has_other_subject(left, right, _num_words(texts, one), _num_words(texts, other), wording)
+    return Alignment(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9])
 
 
 def _mark(texts: Any, one: Any, marks: Any) -> None:  # pragma: no cover: compiled

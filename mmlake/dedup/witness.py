@@ -53,7 +53,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Callable[[Posit
             texts = unpacked(words[one]), unpacked(words[other])
             if shared > fraction * min(sizes[one], sizes[other]):
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
-                    commonness.wording(one, others)[0] == TEMPLATE or has_other_subject(*texts)
+                    commonness.wording(one, others)[0] >= TEMPLATE or has_other_subject(*texts)
                 )
             apart[at] = apart[at] or are_others(*texts)
         return apart

@@ -79,3 +79,79 @@ def test_the_filter_never_says_less_than_texts_share():
             most = text_filter._most_shared(texts, 0, 1)
         assert most >= len(np.intersect1d(rows[0], rows[1]))
         assert most <= min(map(len, (rows[0], rows[1]))) + min(spare)
+
+
+def manual(pages, rng):
+    """The pages of one manual: a frame around each, and pages of other subjects in the same frame."""
+    head, tail = (" ".join(words(rng, 40)) for _ in range(2))
+    others = [" ".join(words(rng, 90)) for _ in range(12)]
+    return [f"{head} {one} {tail}" for one in [*pages, *others]]
+
+
+def clauses(rng, one, num, size):
+    """The text with so many clauses, each of words that stand in it elsewhere, in place of its own."""
+    parts = one.split()
+    for at in np.linspace(12, len(parts) - 2 * size, num).astype(int):
+        begin = int(rng.integers(0, len(parts) - size))
+        parts[at : at + size] = parts[begin : begin + size]
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_pages_of_one_manual_that_differ_in_clauses_are_two_pages(work, monkeypatch):
+    """Few words were replaced, and far more shingles are gone than that explains."""
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(11)
+    one = page(rng, 240)
+    other = clauses(rng, one, 6, 8)
+    alone = matcher_of([one, other]).compare(0, np.array([1]))
+    assert 0.2 < alone.score[0] < 0.7
+    assert alone.relation[0] == matching.SAME, "nobody else shares the frame"
+    assert matcher_of(manual([one, other], rng)).compare(0, np.array([1])).relation[0] == matching.NONE
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_a_page_of_a_manual_with_words_replaced_here_and_there_is_the_same(work, monkeypatch):
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(12)
+    one = page(rng, 240)
+    found = matcher_of(manual([one, edited(one, 30)], rng)).compare(0, np.array([1]))
+    assert found.score[0] < 0.7
+    assert found.relation[0] == matching.SAME
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_notes_that_differ_in_the_numbers_of_two_releases_are_two(work, monkeypatch):
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(13)
+    parts = [" ".join(words(rng, 45)) for _ in range(8)]
+    one, other = (" ".join(f"{part} version {number}" for part in parts) for number in ("1814", "1925"))
+    found = matcher_of([one, other]).compare(0, np.array([1]))
+    assert found.score[0] >= 0.7, "Jaccard alone says the same"
+    assert found.relation[0] == matching.NONE
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_what_is_a_sites_frame_but_for_a_few_words_lies_inside_nothing(work, monkeypatch):
+    """97 % of a short page lie in a long one, since nearly all of it is the frame of both."""
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(14)
+    frame = page(rng, 1_500)
+    pages = [f"{frame} {' '.join(words(rng, 35))}" for _ in range(12)]
+    whole = f"{frame} {page(rng, 1_000)}"
+    short = [page(rng, 60) for _ in range(120)]  # so that enough shingles of a page are counted
+    found = matcher_of([whole, *pages, *short]).compare(0, np.array([1]))
+    assert found.relation[0] == matching.NONE
+    alone = matcher_of([whole, pages[0]]).compare(0, np.array([1]))
+    assert alone.relation[0] in (matching.SAME, matching.HOLDS), "two texts are no template"
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_titles_that_name_two_things_set_pages_of_a_manual_apart(work, monkeypatch):
+    """The name stands in the title and once more; the rest differs in too little to say anything."""
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(15)
+    body = page(rng, 300).split(". ")
+    one, other = (f"{name} {body[0]}. The {name} {'. '.join(body[1:])}" for name in ("Acquire", "Release"))
+    assert matcher_of([one, other]).compare(0, np.array([1])).relation[0] == matching.SAME
+    assert matcher_of(manual([one, other], rng)).compare(0, np.array([1])).relation[0] == matching.NONE
