@@ -39,10 +39,11 @@ STUB_SHINGLES = 64
 KEPT_FRACTION = 0.35
 KEPT_FRACTION_OF_MANY = 0.65
 
-# what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is the
-# site's common wording. STUB: pages of a site with little beyond that wording. TEMPLATE: most of it is a template's,
-# which leaves a page little. FRAME: the same, and what either page has beyond it the other lacks
-OF_THEIR_OWN, SITE, STUB, TEMPLATE, FRAME = range(5)
+# what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is
+# common wording, of a LARGE_SITE where so many hold it that they are no copies of one text. STUB, LARGE_STUB: pages of
+# one with little beyond that wording. TEMPLATE: most of it is a template's, which leaves a page little. FRAME: the
+# same, and what either page has beyond it the other lacks
+OF_THEIR_OWN, SITE, LARGE_SITE, STUB, LARGE_STUB, TEMPLATE, FRAME = range(7)
 WORDING, BY_COUNTS = 7, 8  # bits of a code of `text_pairs`: which of these, and whether every count decides
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
@@ -83,6 +84,11 @@ class Alignment(NamedTuple):
     titular: int  # uncovered ones among the first `TITLE_WORDS` that stand in the text again, and there as seldom
 
 
+def is_large(wording: int) -> bool:
+    """Whether more texts hold the common wording than one text has copies as a rule."""
+    return wording == LARGE_SITE or wording >= LARGE_STUB
+
+
 def of_sets(held: float, size: int, other_size: int, num_words: int, other_words: int, wording: int) -> tuple[int, int]:
     """(relation of the one to the other, method) where the Jaccard is below the bound, or UNDECIDED.
 
@@ -115,7 +121,7 @@ def of_words(
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
     if shorter >= _SAME_LENGTH * longer:
         has_other_title = min(one.titular, other.titular) >= _LEAST_TITULAR_ANYWHERE
-        if has_other_title or (wording >= SITE and not is_scattered(one, other, num_words, other_words, held)):
+        if has_other_title or (is_large(wording) and not is_scattered(one, other, num_words, other_words, held)):
             return NONE, JACCARD
         return SAME, REVISION
     short = one if num_words < other_words else other
@@ -157,7 +163,7 @@ def is_of_one_page(
         return False
     if wording == OF_THEIR_OWN:
         return not _is_in_numbers(one, other)
-    is_short = size < _PAGE_SHINGLES and held < _SURELY_HELD
+    is_short = is_large(wording) and size < _PAGE_SHINGLES and held < _SURELY_HELD
     if is_short and not is_scattered(one, other, num_words, other_words, held):
         return False
     return not (has_other_subject(one, other, num_words, other_words, wording) or _is_in_numbers(one, other))
@@ -185,7 +191,7 @@ def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_wo
     if wording < SITE:
         return False
     is_like = min(num_words, other_words) >= _LIKE_LENGTH * max(num_words, other_words)
-    if is_like and (max(one.titular, other.titular) > 1 or min(one.titular, other.titular) > 0):
+    if is_like and is_large(wording) and (max(one.titular, other.titular) > 1 or min(one.titular, other.titular) > 0):
         return True
     # what a whole has beyond its part says nothing
     is_part = other_words < _SAME_LENGTH * num_words, num_words < _SAME_LENGTH * other_words
@@ -225,7 +231,7 @@ def siblings(counts: Any) -> int:
 def code_of(counts: Any, fraction: Any) -> int:
     """What two texts share, as `wording_of` says it, and whether every count decides on it: a code of `text_pairs`."""
     wording = wording_of(counts, fraction)
-    return wording + BY_COUNTS if siblings(counts) >= MIN_SIBLINGS else wording
+    return wording + BY_COUNTS if wording >= SITE or siblings(counts) >= MIN_SIBLINGS else wording
 
 
 def wording_of(counts: Any, fraction: Any) -> int:
@@ -235,7 +241,9 @@ def wording_of(counts: Any, fraction: Any) -> int:
     num_shared = counts[0].sum()
     common = num_shared - counts[0, :COMMON].sum()
     beyond = counts[0, :COMMON].sum() + max(counts[1, :COMMON].sum(), counts[2, :COMMON].sum())
+    is_wide = num_shared - counts[0, : MANY_SIBLINGS + PAIR].sum() >= _SITE_FRACTION * num_shared
     of_site = STUB if common >= _STUB_FRACTION * num_shared and beyond < _SITE_SHINGLES * fraction else SITE
+    of_site += 1 if is_wide else 0
     if median < MIN_SIBLINGS:  # so few copies that the rest of what they share is a site's
         return of_site if num_shared > 0 and common >= _SITE_FRACTION * num_shared else OF_THEIR_OWN
     most_kept = 0.0
@@ -244,8 +252,7 @@ def wording_of(counts: Any, fraction: Any) -> int:
         kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
         most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
     if most_kept >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
-        is_site = _SITE_FRACTION * num_shared <= common < _FAMILY_FRACTION * num_shared
-        return SITE if is_site else OF_THEIR_OWN
+        return LARGE_SITE if is_wide and common < _FAMILY_FRACTION * num_shared else OF_THEIR_OWN
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()
     one, other = counts[1, : rare + 1].sum(), counts[2, : rare + 1].sum()

@@ -39,6 +39,7 @@ from mmlake.dedup.text_verdicts import (
     _is_renamed,
     code_of,
     has_other_subject,
+    is_large,
     is_of_one_page,
     is_revision,
     is_scattered,
@@ -66,7 +67,7 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, _is_in_numbers, is_scattered, has_other_subject, is_of_one_page,
+        _is_renamed, _is_in_numbers, is_large, is_scattered, has_other_subject, is_of_one_page,
         is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot, _runs, _aligned,
         _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark, _num_shared,
         _most_shared, _code, _alignment, _alignments, _judged, _measured, _compared,

@@ -84,7 +84,7 @@ def test_the_filter_never_says_less_than_texts_share():
 def manual(pages, rng):
     """The pages of one manual: a frame around each, and pages of other subjects in the same frame."""
     head, tail = (" ".join(words(rng, 40)) for _ in range(2))
-    others = [" ".join(words(rng, 90)) for _ in range(12)]
+    others = [" ".join(words(rng, 90)) for _ in range(24)]
     return [f"{head} {one} {tail}" for one in [*pages, *others]]
 
 
@@ -95,6 +95,18 @@ def clauses(rng, one, num, size):
         begin = int(rng.integers(0, len(parts) - size))
         parts[at : at + size] = parts[begin : begin + size]
     return " ".join(parts)
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_seven_copies_of_one_text_are_no_site(work, monkeypatch):
+    """Each lacks other words; what the rest of them share is held by seven texts, as few as a small site has."""
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    rng = np.random.default_rng(17)
+    parts = page(rng, 240).split()
+    left_out = [" ".join(np.array(parts)[rng.random(len(parts)) > 0.08]) for _ in range(7)]
+    found = matcher_of(left_out).compare(0, np.arange(1, 7))
+    assert found.score.min() < 0.7, "Jaccard alone does not decide"
+    assert set(found.relation) == {matching.SAME}
 
 
 @pytest.mark.parametrize("work", WAYS)
