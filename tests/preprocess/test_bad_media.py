@@ -20,7 +20,7 @@ from preprocess_media import items
 
 from mmlake.formats.sniff import HEAD_BYTES, kind_of
 from mmlake.modalities import MODALITIES
-from mmlake.preprocess import tracks
+from mmlake.preprocess import plane_kernels, tracks
 from mmlake.store import BlobStore
 
 GREY = "color=c=0x808080:size=64x48:rate=25:duration=1"
@@ -336,6 +336,7 @@ def test_what_the_row_says(name: str, tmp_path: Path) -> None:
     modality, make, expected = CASES[name]
     store = BlobStore(tmp_path / "blobs")
     given = items(store, [make(tmp_path)], modality)
+    plane_kernels.kernels()  # compiled before, where nothing compiled them yet
     before = resource.getrusage(resource.RUSAGE_SELF)
     (row,) = tracks(given, modality, decoder=MODALITIES[modality].decoder, store=store).to_pylist()
     after = resource.getrusage(resource.RUSAGE_SELF)
