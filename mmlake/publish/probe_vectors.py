@@ -30,6 +30,7 @@ from mmlake.spans import Sound
 from mmlake.store import write_atomically
 
 VECTORS = ".vectors"
+_BATCH = 500  # digests per IN list
 _SAMPLE_RATE_HZ = 16_000  # of the audio tracks that preprocessing makes
 _COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
 
@@ -93,9 +94,10 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
     if (kept := _kept_vectors(cache)) is not None:
         return kept
     vectors, sounds = _in_words(lake, asked, encoder), unit_sounds(lake) if modality == "audio" else {}
+    keyframes = _keyframes(lake, asked)
     for probe in (one for one in asked if one.kind != "text"):
         try:
-            vectors[probe.id] = _encode(lake, sounds, probe, encoder)
+            vectors[probe.id] = _encode(lake, keyframes, sounds, probe, encoder)
         except (UnusableQuery, UnreadableItem, BlobMissing, BlobCorrupt):
             continue  # counted by the caller: probes asked against vectors had
     sink = io.BytesIO()
@@ -160,11 +162,25 @@ def _in_words(lake: Lake, asked: Sequence[Probe], encoder: str) -> dict[str, np.
     return {probe.id: vector for probe, vector in found if not isinstance(vector, Failure)}
 
 
-def _encode(lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, encoder: str) -> np.ndarray:
+def _keyframes(lake: Lake, asked: Sequence[Probe]) -> dict[str, list[str]]:
+    """Digest -> keyframes of the films and recordings (which have none) that probes ask with, as far as the catalog has
+    them."""
+    digests = sorted({one.query_digest for one in asked if one.query_digest and one.kind in ("audio", "video")})
+    found: dict[str, list[str]] = {}
+    for low in range(0, len(digests), _BATCH):
+        names = ", ".join(f"'{digest}'" for digest in digests[low : low + _BATCH])
+        rows = lake.catalog.read(["digest", "keyframe_digests"], where=f"digest IN ({names})").to_pylist()
+        found |= {row["digest"]: row["keyframe_digests"] or [] for row in rows}
+    return found
+
+
+def _encode(
+    lake: Lake, keyframes: Mapping[str, list[str]], sounds: Mapping[str, UnitSound], probe: Probe, encoder: str
+) -> np.ndarray:
     rng = np.random.default_rng(int(digest_of(f"{lake.settings.evaluate.seed}:{probe.id}".encode())[:16], 16))
     assert probe.query_digest is not None  # ProbeSet refuses probes with neither words nor an item
     with tempfile.TemporaryDirectory() as folder:
-        path = _rendition(lake, sounds, probe, rng, Path(folder))
+        path = _rendition(lake, keyframes, sounds, probe, rng, Path(folder))
         return encode_file_query(
             path,
             probe.kind,
@@ -176,7 +192,12 @@ def _encode(lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, encoder: 
 
 
 def _rendition(
-    lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, rng: np.random.Generator, folder: Path
+    lake: Lake,
+    keyframes: Mapping[str, list[str]],
+    sounds: Mapping[str, UnitSound],
+    probe: Probe,
+    rng: np.random.Generator,
+    folder: Path,
 ) -> Path:
     """The distorted item as a file."""
     assert probe.query_digest is not None
@@ -184,20 +205,19 @@ def _rendition(
         path = folder / "query.jpg"
         path.write_bytes(distort_image(lake.store.read(probe.query_digest), rng))
         return path
-    row = lake.catalog.get(probe.query_digest)
-    if row is None:
+    if probe.kind not in ("audio", "video"):
+        raise SettingsError(
+            f"probe {probe.id} asks with an item of the kind {probe.kind!r}, which has no distorted rendition; "
+            "expected image, audio or video"
+        )
+    if probe.query_digest not in keyframes:
         raise BlobMissing(
             f"probe {probe.id} asks for {probe.query_digest}, which the catalog does not have; pin a probe set of "
             "this corpus"
         )
     if probe.kind == "audio":
         return _sound(lake, probe.query_digest, sounds.get(probe.query_digest), rng, folder)
-    if probe.kind != "video":
-        raise SettingsError(
-            f"probe {probe.id} asks with an item of the kind {probe.kind!r}, which has no distorted rendition; "
-            "expected image, audio or video"
-        )
-    return _clip(lake, row["keyframe_digests"], rng, folder)
+    return _clip(lake, keyframes[probe.query_digest], rng, folder)
 
 
 @dataclass(frozen=True, slots=True)
