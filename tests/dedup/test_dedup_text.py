@@ -12,6 +12,7 @@ from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_match
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import by_digest
+from tests.dedup.numba_there import needs_numba
 
 WORDS = [f"w{at}" for at in range(4_000)]
 
@@ -164,7 +165,7 @@ TEXTS = st.lists(
 )
 
 
-@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+@needs_numba
 @settings(max_examples=60, deadline=None)
 @given(texts=TEXTS)
 @example(texts=["Over and over and OVER. " * 300, "don't dont DON\u2019T " * 9, "a" * 900, "2024" * 20])
@@ -176,7 +177,7 @@ def test_compiled_and_plain_code_make_the_same_prints(texts):
     assert made[0] == made[1]
 
 
-@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+@needs_numba
 def test_compiled_and_plain_code_make_the_same_digests(monkeypatch):
     rng = np.random.default_rng(3)
     rows = [rng.integers(0, 2**63, int(size), dtype=np.uint64) for size in [*rng.integers(0, 90, 60), 0, 5_000, 0]]
@@ -196,7 +197,7 @@ def test_prints_do_not_depend_on_what_else_is_in_the_batch(texts):
     assert together == alone
 
 
-@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+@needs_numba
 def test_compiled_and_plain_code_compare_alike(monkeypatch):
     """Edits of every kind and strength, among pages of a template."""
     rng = np.random.default_rng(5)

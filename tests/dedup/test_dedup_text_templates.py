@@ -8,6 +8,7 @@ import pytest
 from mmlake import dedup
 from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_matching
 from mmlake.dedup.prints import Ragged
+from tests.dedup.numba_there import needs_numba
 from tests.dedup.text_edits import filled, page, replaced, sentences
 
 SETTINGS = DedupSettings()
@@ -131,7 +132,7 @@ def test_units_without_shingles_are_never_kept_apart():
     assert vetoes(["", "..."], [0], [1]) == [False]
 
 
-@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+@needs_numba
 def test_compiled_and_plain_code_see_the_same_templates(monkeypatch):
     rng = np.random.default_rng(8)
     pages = [filled(rng, num_slots=3) for _ in range(12)] + [page(rng, 100) for _ in range(4)]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import image_keys, key_kernels, text_kernels
+from mmlake.dedup import image_keys, text_kernels
 from mmlake.dedup.image_keys import NUM_FAINT, NUM_WINDOWS, Known
 from mmlake.dedup.prints import Ragged
+from tests.dedup.numba_there import needs_numba
 from tests.thorough import drawn
 
 RADIUS = 8
@@ -121,7 +122,7 @@ def test_groups_that_are_cut_are_made_anew(monkeypatch):
     assert rows(image_keys.updated(found, known, radius=RADIUS)) == rows(whole)
 
 
-@pytest.mark.skipif(key_kernels._kernels() is None, reason="numba is absent")
+@needs_numba
 def test_compiled_and_plain_code_find_the_same_keys(monkeypatch):
     """Of groups of all sizes, those with more than the keys that are kept among them."""
     monkeypatch.setattr(image_keys, "_BRUTE", 0)

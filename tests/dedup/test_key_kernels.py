@@ -7,13 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mmlake.dedup import key_kernels, text_kernels
+from mmlake.dedup import text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_matching import sampled
 from mmlake.dedup.text_templates import Commonness
+from tests.dedup.numba_there import needs_numba
 
-pytestmark = pytest.mark.skipif(key_kernels._kernels() is None, reason="numba is absent")
+pytestmark = needs_numba
 
 
 def rows_of(rng, *, distinct):

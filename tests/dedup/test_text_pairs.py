@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, text, text_kernels, text_pairs, text_walk_kernels
+from mmlake.dedup import DedupSettings, text, text_kernels, text_pairs
 from mmlake.dedup.matching import HOLDS, INSIDE
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_matching import TextMatcher
 from mmlake.dedup.text_verdicts import CONTAINED
+from tests.dedup.numba_there import needs_numba
 from tests.dedup.test_text_walk import corpus
 
-pytestmark = pytest.mark.skipif(text_walk_kernels.kernels() is None, reason="numba is absent")
+pytestmark = needs_numba
 BY_NUMPY, COMPILED = [-(10**12)], [10**12]
 
 
