@@ -104,7 +104,7 @@ def encode_text_query(
     tower, UnusableQuery where it makes nothing of the text."""
     (made,) = encode_text_queries([text], encoder=encoder, executor=executor, settings=settings, encoders=encoders)
     if isinstance(made, Failure):
-        raise _no_vector(Media("query", "text", words=text).digest, encoder_for(encoder, "text", encoders), made)
+        raise _no_vector("query", encoder_for(encoder, "text", encoders), made)
     return made
 
 
