@@ -1,6 +1,7 @@
 """Edited copies of texts: articles and web pages, their edits, and pages of sites that only resemble each other.
 
     python -m benchmarks.dedup_edits.text ../shared/data
+    python -m benchmarks.dedup_edits.text ../shared/data --families 3 6 8 10    copies lost of families of so few
 
 The peer is MinHash of word 5-grams (datasketch, 128 permutations) and SimHash of words, each at the bound that calls as
 few pairs of different originals duplicates as ours does: the smallest one above all of them. Install it with
@@ -15,6 +16,7 @@ import hashlib
 import importlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +118,9 @@ CHANGES: dict[str, Change] = {
     "markup left behind": _wrapped,
     "garbled quotes": lambda rng, text, vocabulary: text.replace(". ", "â€™. "),
 }
+
+
+_STRONG = ("20 % of words replaced", "30 % of words replaced", "cut to 30 %")  # lost in large families as well
 
 
 def originals(data: Path, rng: np.random.Generator, limit: int) -> list[str]:
@@ -244,6 +249,23 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     )
 
 
+def lost(data: Path, *, seed: int, limit: int, num_copies: int) -> tuple[int, int]:
+    """(copies that go for none of those that most of their family go for, texts), of families of so many edited copies
+    beside each other: as few as a small site has pages."""
+    rng = np.random.default_rng(seed)
+    kept = originals(data, rng, limit)
+    vocabulary = sorted({word for text in kept for word in text.split()})
+    names = [name for name in CHANGES if name not in _STRONG]
+    families = [
+        [text, *(CHANGES[name](rng, text, vocabulary) for name in rng.choice(names, num_copies, replace=False))]
+        for text in kept
+    ]
+    stays = survivors([text for family in families for text in family], BlobStore(Path("/nonexistent")))
+    size = num_copies + 1
+    together = [Counter(stays[at * size : (at + 1) * size]).most_common(1)[0][1] for at in range(len(families))]
+    return len(stays) - sum(together), len(stays)
+
+
 def _originals_that_stay(families: list[list[str]], store: BlobStore) -> float:
     texts = [text for family in families for text in family]
     stays = survivors(texts, store)
@@ -295,5 +317,10 @@ if __name__ == "__main__":
     parser.add_argument("data", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=120, help="originals")
+    parser.add_argument("--families", type=int, nargs="+", help="copies in each: count those that are lost")
     given = parser.parse_args()
-    print(edits(given.data, seed=given.seed, limit=given.limit).table())
+    for num_copies in given.families or ():
+        found = [lost(given.data, seed=seed, limit=given.limit, num_copies=num_copies) for seed in (1, 2)]
+        print(f"{num_copies} copies: {sum(one for one, _ in found)} of {sum(of for _, of in found)} texts lost")
+    if not given.families:
+        print(edits(given.data, seed=given.seed, limit=given.limit).table())

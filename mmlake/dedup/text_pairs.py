@@ -2,8 +2,8 @@
 twice, and the next join knows which verdicts to check again.
 
 All that a verdict takes from these counts is a wording (`text_verdicts.wording_of`). Which wording it is follows from
-which shingles `COMMON` texts hold; only where `text_verdicts.siblings` finds as many as a template has, the counts
-beyond that decide as well. So a wording is kept with a mark that says which of both it is.
+which shingles `COMMON` texts hold; only of a site's wording, and where `text_verdicts.siblings` finds as many as a
+template has, the counts beyond that decide as well. So a wording is kept with a mark that says which of both it is.
 """
 
 from __future__ import annotations
