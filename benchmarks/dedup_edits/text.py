@@ -251,7 +251,7 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
 
 def lost(data: Path, *, seed: int, limit: int, num_copies: int) -> tuple[int, int]:
     """(copies that go for none of those that most of their family go for, texts), of families of so many edited copies
-    beside each other: as few as a small site has pages."""
+    next to each other: as few as a small site has pages."""
     rng = np.random.default_rng(seed)
     kept = originals(data, rng, limit)
     vocabulary = sorted({word for text in kept for word in text.split()})
