@@ -2,7 +2,7 @@
 
 blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
 versions/  manifests and refs        shards/    training shards       evals/     frozen probes
-cuts/      clips and segments        kept/      joins of near duplicates, to go on from
+cuts/      clips and segments        kept/      joins of near duplicates, versions of rows
 reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
 """
 
@@ -20,6 +20,7 @@ from mmlake.border import Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.cuts import CutCache
+from mmlake.engine.hashing import RowHashes
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.lake_memory import FORMAT as FORMAT
 from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_memory
@@ -124,6 +125,11 @@ class Lake:
     def cuts(self) -> CutCache:
         """Clips of films and segments of recordings, cut when they are needed."""
         return CutCache(self.root / "cuts", self.settings.cuts)
+
+    @cached_property
+    def row_hashes(self) -> RowHashes:
+        """Tells rows from what they were."""
+        return RowHashes()
 
     @cached_property
     def versions(self) -> VersionStore:

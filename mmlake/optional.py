@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from types import ModuleType
 
 from mmlake.errors import MissingExtra
@@ -23,3 +25,21 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
         raise MissingExtra(
             f"{purpose} needs the library '{module}', {state}; run: pip install 'mmlake[{extra}]'"
         ) from error
+
+
+def defer(package: str) -> None:
+    """Let the package's own code run when something is first asked of it, and not when a module in it is imported.
+
+    For a package that collects more than anybody here needs. Does nothing where it is imported already, or absent."""
+    spec = None if package in sys.modules else importlib.util.find_spec(package)
+    if spec is None or spec.loader is None:
+        return
+    module, loader = importlib.util.module_from_spec(spec), spec.loader
+
+    def load(name: str) -> object:
+        if vars(module).pop("__getattr__", None) is not None:
+            loader.exec_module(module)
+        return getattr(module, name)
+
+    vars(module)["__getattr__"] = load
+    sys.modules[package] = module

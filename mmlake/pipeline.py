@@ -17,7 +17,7 @@ from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
-from mmlake.steps import Made, corpus_steps, is_current, row_steps, run_shards, run_step
+from mmlake.steps import Made, corpus_steps, forget, is_current, row_steps, run_shards, run_step
 from mmlake.tables import Slot
 
 _LOG = logging.getLogger("mmlake.pipeline")
@@ -79,7 +79,7 @@ def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:
     again."""
     for modality in sorted(set(before.modalities) - set(now.modalities)):
         for step in row_steps(lake.parts.modality(modality)):
-            lake.tables.remove(Slot(step.name, modality, now.key))
+            forget(lake, Slot(step.name, modality, now.key))
 
 
 def _listed(

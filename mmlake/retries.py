@@ -52,15 +52,17 @@ class Retries:
                 raise TableCorrupt(f"the request {path} is damaged; delete it and run `mmlake retry` again") from error
             yield slot
 
-    def fulfilled(self, slot: Slot, keys: Iterable[str], *, at: str) -> None:
+    def fulfilled(self, slot: Slot, keys: Iterable[str] | None, *, at: str) -> None:
         """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the
-        others; none where it is all new."""
-        path, tried = self._path(slot, "retried"), sorted(keys)
-        if tried or path.exists():  # where nothing was ever asked for, a table's stamp says when its only try was
+        others; None where it is all new."""
+        path, tried = self._path(slot, "retried"), None if keys is None else sorted(keys)
+        if (
+            tried is not None or path.exists()
+        ):  # where nothing was ever asked for, a table's stamp says when its only try was
             known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
             write_atomically(
                 path,
-                checked_json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}),
+                checked_json.dumps({"tries": [*known, {"at": at, "keys": tried}][-_MAX_TRIES:]}),
             )
         self._path(slot).unlink(missing_ok=True)
 

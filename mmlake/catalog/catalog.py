@@ -33,6 +33,7 @@ from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.locks import exclusive_lock
+from mmlake.optional import defer
 from mmlake.records import STATUSES, is_digest
 
 _TABLE = "catalog"
@@ -318,6 +319,7 @@ class Catalog:
 
     def _connect(self) -> Any:
         os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
+        defer("lance_namespace_urllib3_client")  # a REST client, half of the time of the import, which no table here asks
         import lancedb
 
         return lancedb.connect(str(self.root))

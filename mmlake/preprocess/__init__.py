@@ -21,7 +21,7 @@ from mmlake.preprocess.decoding import (
 from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tiling import check_tiling
-from mmlake.preprocess.tracks import tracks
+from mmlake.preprocess.tracks import ITEM_COLUMNS, tracks
 from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
 from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
 
@@ -30,6 +30,7 @@ __all__ = [
     "FILM_SPLITTER",
     "GAP",
     "IMAGE_DECODER",
+    "ITEM_COLUMNS",
     "RECOGNIZERS",
     "RECORDING_SPLITTER",
     "TEXT_DECODER",

@@ -24,7 +24,7 @@ from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
 _STRICTEST = ("document", "media", "transcript", "caption")  # first wins: rules for documents ask the most
-_COLUMNS = (
+ITEM_COLUMNS = (  # of items, which tracks are made from
     "item_id",
     "digest",
     "modality",
@@ -109,7 +109,7 @@ def tracks(
 def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
     """One record per digest, sorted; independent of the order of the items."""
     by_digest: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(items.select(list(_COLUMNS)).to_pylist(), key=lambda row: str(row["item_id"])):
+    for row in sorted(items.select(list(ITEM_COLUMNS)).to_pylist(), key=lambda row: str(row["item_id"])):
         if row["digest"] is not None and row["modality"] == modality:
             by_digest.setdefault(row["digest"], []).append(row)
     distinct = []

@@ -75,7 +75,7 @@ def update_samples(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         code_version=SAMPLES_STEP.code_version,
         settings_digest="",
         inputs=inputs,
-        counts={"items": counts.pop("accounted"), **counts, "shards": len(stamps), "shards_made": num_made},
+        counts={"items": counts.pop("accounted", 0), **counts, "shards": len(stamps), "shards_made": num_made},
         run_id=run_id,
         **measured,
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
+from mmlake.steps.row_versions import is_as_written as rows_are_as_written
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
-from mmlake.steps.step import Made, Step, each_modality, input_slot, is_current, recheck, run_step
+from mmlake.steps.step import Made, Step, each_modality, forget, input_slot, is_current, recheck, run_step
 
 __all__ = [
     "CORPUS_STEPS",
@@ -22,10 +23,12 @@ __all__ = [
     "Step",
     "corpus_steps",
     "each_modality",
+    "forget",
     "input_slot",
     "is_current",
     "recheck",
     "row_steps",
+    "rows_are_as_written",
     "run_shards",
     "run_step",
 ]

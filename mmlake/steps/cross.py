@@ -12,7 +12,7 @@ from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
 from mmlake.steps import standing
-from mmlake.steps.preprocess import unit_tracks_of
+from mmlake.steps.preprocess import among, retried, unit_tracks_of
 from mmlake.steps.step import Job, Step
 
 _CARRIERS = {"video": "in_films", "audio": "in_recordings"}  # modality -> the column that names what it carries
@@ -27,9 +27,17 @@ def carriers_of(lake: Lake, modality: str) -> dict[str, str]:
 
 
 def _fingerprints(job: Job) -> pa.Table:
+    return _fingerprints_of(job, _carrying(job))
+
+
+def _fingerprints_again(job: Job, prints: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return retried(COMPONENT_FINGERPRINTS, prints, wanted, _fingerprints_of(job, among(_carrying(job), wanted)))
+
+
+def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
     assert job.row.components is not None
     return dedup.component_fingerprints(
-        _carrying(job),
+        tracks,
         {component: job.lake.parts.modality(other).tiers for component, other in job.row.components.items()},
         store=job.lake.store,
         settings=job.lake.settings.dedup,
@@ -129,6 +137,7 @@ COMPONENTS_STEP = Step(
     code_version="1",
     in_workers=True,
     make=_fingerprints,
+    remake=_fingerprints_again,
     check=_check_fingerprints,
     inputs=("tracks", "units"),
     column="components",

@@ -24,6 +24,11 @@ def retried(
     return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
 
 
+def is_of_one_revision(table: pa.Table) -> bool:
+    """Whether one model made all rows: its weights may be other ones under the same settings."""
+    return len(pc.unique(table["revision"])) < 2
+
+
 def make_tracks(job: Job) -> pa.Table:
     return _tracks_of(job, job.read("items"))
 

@@ -22,6 +22,7 @@ from mmlake.steps.preprocess import (
     check_alignments,
     check_tracks,
     check_units,
+    is_of_one_revision,
     make_alignments,
     make_tracks,
     make_units,
@@ -146,7 +147,8 @@ def _embeddings(job: Job) -> pa.Table:
 
 def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
     again = _embeddings_of(job, among(_decoded(unit_tracks_of(job)), wanted))
-    return retried(schemas.EMBEDDINGS, embeddings, wanted, again)
+    table = retried(schemas.EMBEDDINGS, embeddings, wanted, again)
+    return table if is_of_one_revision(table) else _embeddings(job)
 
 
 def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -271,6 +273,7 @@ ROW_STEPS: dict[str, Step] = {
             in_workers=True,
             make=make_units,
             remake=retry_units,
+            remade_by="parent_digest",
             check=check_units,
             inputs=("tracks", "alignments"),
             input_columns={"alignments": "aligner"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from mmlake import contracts, schemas, voices
-from mmlake.steps.preprocess import among, retried
+from mmlake.steps.preprocess import among, is_of_one_revision, retried
 from mmlake.steps.step import Job
 
 
@@ -14,7 +14,8 @@ def make_speakers(job: Job) -> pa.Table:
 
 
 def retry_speakers(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(schemas.SPEAKERS, found, wanted, _speakers_of(job, among(job.read("tracks"), wanted)))
+    table = retried(schemas.SPEAKERS, found, wanted, _speakers_of(job, among(job.read("tracks"), wanted)))
+    return table if is_of_one_revision(table) else make_speakers(job)
 
 
 def _speakers_of(job: Job, tracks: pa.Table) -> pa.Table:

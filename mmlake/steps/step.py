@@ -7,9 +7,11 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import contracts, sources
 from mmlake.border import Runner
@@ -20,12 +22,15 @@ from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.schemas import ITEMS, conform
 from mmlake.sources.shard import DEFAULT_PRIORITY
+from mmlake.steps import row_versions
+from mmlake.steps.row_versions import RowVersions
 from mmlake.table_schema import TableSchema
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 from mmlake.workers import Meter, WorkerPool
 
 # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
 _LOG = logging.getLogger("mmlake.steps")
+_LEAST_TAKEN_OVER = 0.1  # of the keys: below it the rows that stand are not worth reading
 _PRIORITIES = "landing/priorities"  # an input of steps that read them
 
 
@@ -70,8 +75,10 @@ class Step:
     code_version: str  # counted up when the same input would give other rows
     make: Callable[[Job], pa.Table]
     check: Callable[[Job, pa.Table], int]  # rows accounted for at the border; raises ContractBroken
-    # tries failed rows again without making the others; None where the whole table must be made
+    # makes rows that failed, or whose inputs changed, without making the others; None where only a whole table can be
+    # made
     remake: Remake | None = None
+    remade_by: str = "digest"  # the column of the table that has the keys which `remake` takes
     # tables of the same shard for row steps, of all shards for corpus steps; of the same modality, or of the one that
     # `MODALITY/TABLE` names, where the shard has it; `*/TABLE` is that of every modality
     inputs: tuple[str, ...] = ()
@@ -90,6 +97,11 @@ class Step:
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
     counts: Callable[[pa.Table], Mapping[str, int]] | None = None  # rows by something else than their status
+
+    @property
+    def is_made_by_rows(self) -> bool:
+        """Whether some of its rows can be made where only some of its inputs changed."""
+        return self.remake is not None and bool(self.inputs)
 
     def is_for(self, row: Modality) -> bool:
         """Whether the modality has this step."""
@@ -113,6 +125,15 @@ class Made:
     stamp: Stamp
     reused: bool  # nothing had changed, nothing was done
     inputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is made of a table of which the rest stands."""
+
+    rows: pa.Table  # that the table has
+    keys: frozenset[str]  # of the rows that are made, in place of those that it has of them
+    share: float  # of its keys that it takes over
 
 
 def each_modality(names: Iterable[str], modalities: Iterable[str]) -> Iterator[str]:
@@ -214,12 +235,15 @@ def run_step(
     if isinstance(runner, WorkerPool):
         runner = runner.metered(meter)
     job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
+    versions = RowVersions.of(step.inputs_of(job.row), job.read, lake.row_hashes) if step.is_made_by_rows else None
+    part = None
+    if before is not None and not force:
+        part = _retried(step, job, wanted) if same else _changed(step, job, before, inputs, versions, wanted)
     with lake.naming_blobs():
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
-            table = (
-                step.remake(job, lake.tables.read(slot), wanted) if same and step.remake is not None else step.make(job)
-            )
+            table = step.make(job) if part is None or step.remake is None else step.remake(job, part.rows, part.keys)
         accounted = step.check(job, table)
+        spent = started.fields(workers_cpu_s=meter.cpu_s)
         stamp = lake.tables.write(
             slot,
             step.schema,
@@ -231,11 +255,73 @@ def run_step(
             media_bytes=_media_bytes(table),
             run_id=run_id,
             device=lake.executor.device if step.gpu else "cpu",
-            **started.fields(workers_cpu_s=meter.cpu_s),
+            **(spent if part is None or before is None else _with_share(spent, before, part.share)),
         )
-    lake.retries.fulfilled(slot, wanted if same and step.remake is not None else (), at=stamp.written_at)
-    _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
+    if versions is not None:
+        row_versions.keep(_kept_path(lake, slot), versions, _made_for(lake, slot, stamp))
+    lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
+    _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
     return Made(slot, stamp, False, inputs)
+
+
+def _retried(step: Step, job: Job, wanted: frozenset[str]) -> _Part | None:
+    """The rows that were asked for; None where the whole table has to be made."""
+    if step.remake is None:
+        return None
+    rows = job.lake.tables.read(Slot(step.name, job.modality, job.shard))
+    return _Part(rows, wanted, 1 - len(wanted) / max(len(wanted), rows.num_rows))
+
+
+def _changed(
+    step: Step, job: Job, before: Stamp, inputs: dict[str, str], versions: RowVersions | None, wanted: frozenset[str]
+) -> _Part | None:
+    """The rows whose inputs changed, and those that were asked for; None where the whole table has to be made: for
+    other code, settings, schema or parts, where nothing was kept, and where hardly anything stands."""
+    if versions is None:
+        return None
+    lake, slot = job.lake, Slot(step.name, job.modality, job.shard)
+    of_rows = {f"{job.modality}/{name}" for name in step.inputs_of(job.row)}
+    others = [{name: known[name] for name in known.keys() - of_rows} for known in (before.inputs, inputs)]
+    if others[0] != others[1] or not _same(step, lake, before, before.inputs):
+        return None
+    known = row_versions.kept(_kept_path(lake, slot), _made_for(lake, slot, before))
+    if known is None:
+        return None
+    stand = versions.same_as(known)
+    share = (pc.sum(stand).as_py() or 0) / max(len(stand), 1)
+    if share < _LEAST_TAKEN_OVER:
+        return None
+    rows = lake.tables.read(slot)
+    rows = rows.filter(pc.is_in(rows[step.remade_by], value_set=versions.keys.filter(stand)))
+    job.advance(round(share * len(stand)))
+    return _Part(rows, wanted.union(versions.keys.filter(pc.invert(stand)).to_pylist()), share)
+
+
+def _tried(step: Step, table: pa.Table, part: _Part, wanted: frozenset[str]) -> frozenset[str] | None:
+    """The keys of rows that were asked for, or were made and fail; None where no row fails, so that nobody counts."""
+    if "error_code" not in table.schema.names:
+        return wanted or None
+    failed = table.filter(pc.is_valid(table["error_code"]))[step.remade_by].to_pylist()
+    return wanted | part.keys.intersection(failed) if wanted or failed else None
+
+
+def _with_share(spent: dict[str, Any], before: Stamp, share: float) -> dict[str, Any]:
+    """What all rows of the table cost: those that it takes over, their share of what the one before did."""
+    return spent | {name: round(spent[name] + share * getattr(before, name), 4) for name in ("seconds", "cpu_seconds")}
+
+
+def forget(lake: Lake, slot: Slot) -> None:
+    """Remove the table of a row step, and what was kept of it."""
+    lake.tables.remove(slot)
+    _kept_path(lake, slot).unlink(missing_ok=True)
+
+
+def _kept_path(lake: Lake, slot: Slot) -> Path:
+    return lake.root / "kept" / slot.modality / slot.table / f"{slot.shard}.rows"
+
+
+def _made_for(lake: Lake, slot: Slot, stamp: Stamp) -> dict[str, str]:
+    return {"slot": str(slot), "table": stamp.data_version, "hashes": lake.row_hashes.release}
 
 
 def _logged(slot: Slot, advance: Advance) -> Advance:

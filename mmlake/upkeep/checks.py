@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmlake import checked_json, dedup, report
+from mmlake import checked_json, dedup, report, steps
 from mmlake.catalog.files import NAME as LIST
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
@@ -256,7 +256,8 @@ def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def kept(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "kept" / unit
-    if not dedup.is_as_written(path):
+    is_as_written = dedup.is_as_written if path.suffix == ".join" else steps.rows_are_as_written
+    if not is_as_written(path):
         yield unit, f"{path} is not what was written"
 
 

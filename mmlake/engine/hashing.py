@@ -1,0 +1,54 @@
+"""A number per row that stands for all of its values."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class RowHashes:
+    """Hashes of rows by DuckDB, whose hash knows nested columns; the database starts when something is first asked.
+
+    They are no cryptographic hashes: 64 bits that tell a row from what it was, not from what somebody made to meet it.
+    Hashes of two releases of DuckDB need not agree, so whoever keeps some keeps `release` with them.
+    """
+
+    def __init__(self) -> None:
+        self._database: DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def release(self) -> str:
+        """By which release of DuckDB rows are hashed."""
+        import duckdb
+
+        return f"duckdb {duckdb.__version__}"
+
+    def of(self, table: pa.Table) -> pa.ChunkedArray:
+        """A uint64 per row, in the order of the rows; equal for rows whose columns are equal by value and place."""
+        if not table.num_rows or not table.num_columns:
+            return pa.chunked_array([pa.array([0] * table.num_rows, pa.uint64())])
+        with self._opened().cursor() as cursor:
+            cursor.register("hashed", table)
+            return cursor.sql("SELECT hash(hashed) FROM hashed").to_arrow_table().column(0)
+
+    def _opened(self) -> DuckDBPyConnection:
+        with self._lock:  # shards are made by several threads
+            if self._database is None:
+                import duckdb
+
+                self._database = duckdb.connect(
+                    ":memory:",
+                    config={
+                        "threads": "1",  # rows in their order; a hash takes a hundredth of what made the row
+                        "autoinstall_known_extensions": "false",
+                        "autoload_known_extensions": "false",
+                        "python_enable_replacements": "false",
+                    },
+                )
+            return self._database

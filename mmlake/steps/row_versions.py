@@ -1,0 +1,104 @@
+"""What the rows of a table were made from, kept so that the next table takes over those whose inputs are the same.
+
+Enters: the tables that a step reads of a shard. Leaves: per item, or per unit, a hash of all of their rows that its own
+rows are made from; on disk next to the joins that are kept. So a shard that grew costs what is new in it.
+
+A file of them is no input of anything and may be deleted: where it is missing, damaged or of another table, the next
+table is made as a whole, with the same rows.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mmlake import checked_json, preprocess
+from mmlake.engine.hashing import RowHashes
+from mmlake.records import digest_of
+from mmlake.schemas import ITEMS, TRACKS, UNITS
+from mmlake.store import write_atomically
+
+_FORMAT = 1
+Read = Callable[[str, list[str] | None], pa.Table]  # (table, columns or None for all) -> rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersions:
+    """Which version of its inputs each row of a table has; rows of one version were made from the same."""
+
+    keys: pa.Array  # digests of units, or of items
+    versions: pa.Array  # uint64
+
+    @classmethod
+    def of(cls, names: Sequence[str], read: Read, hashes: RowHashes) -> RowVersions:
+        """Those of the tables of these names: of units where one of them is, else of items."""
+        if ITEMS.name in names:
+            return cls._of_items(read(ITEMS.name, list(preprocess.ITEM_COLUMNS)), hashes)
+        leads = UNITS.name if UNITS.name in names else TRACKS.name
+        rows = read(leads, None)
+        item = rows["parent_digest" if leads == UNITS.name else "digest"].combine_chunks()
+        for name in names:
+            if name != leads:  # one row per item, or none
+                of_items = read(name, None)
+                at = pc.index_in(item, value_set=of_items["digest"].combine_chunks())
+                rows = rows.append_column(f"of {name}", hashes.of(of_items).take(at))
+        return cls(rows["digest"].combine_chunks(), hashes.of(rows).combine_chunks())
+
+    @classmethod
+    def _of_items(cls, items: pa.Table, hashes: RowHashes) -> RowVersions:
+        """Of each digest its occurrences in their order. Their ordinals do not count: all behind a new one differ."""
+        items = items.filter(pc.is_valid(items["digest"])).sort_by("item_id").drop_columns("item_id")
+        each = pa.table({"key": items["digest"], "occurrence": hashes.of(items)})
+        grouped = each.group_by("key", use_threads=False).aggregate([("occurrence", "list")])
+        versions = hashes.of(grouped.select(["occurrence_list"]))
+        return cls(grouped["key"].combine_chunks(), versions.combine_chunks())
+
+    def same_as(self, before: RowVersions) -> pa.Array:
+        """Of each row whether it has the version that it had."""
+        at = pc.index_in(self.keys, value_set=before.keys)
+        return pc.fill_null(pc.equal(before.versions.take(at), self.versions), False)
+
+
+def keep(path: Path, rows: RowVersions, made_for: Mapping[str, str]) -> None:
+    """Write the file. made_for: which table, and by what rows were hashed."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"key": rows.keys, "version": rows.versions}), sink, compression="zstd")
+    data = sink.getvalue()
+    header = {**made_for, "format": _FORMAT, "sha256": digest_of(data)}
+    write_atomically(path, [checked_json.dumps(header) + b"\n", data])
+
+
+def kept(path: Path, made_for: Mapping[str, str]) -> RowVersions | None:
+    """What was kept of this very table, if it is there and whole."""
+    try:
+        header, data = _parsed(path)
+    except (OSError, ValueError, KeyError):
+        return None
+    if header != {**made_for, "format": _FORMAT, "sha256": header["sha256"]}:
+        return None
+    table = pq.read_table(pa.BufferReader(data))
+    return RowVersions(table["key"].combine_chunks(), table["version"].combine_chunks())
+
+
+def is_as_written(path: Path) -> bool:
+    """Whether the file is what was written, of whatever table."""
+    try:
+        _parsed(path)
+    except (ValueError, KeyError):
+        return False
+    return True
+
+
+def _parsed(path: Path) -> tuple[dict[str, object], bytes]:
+    """(header, rows as Parquet). Raises ValueError or KeyError where the file is not what was written."""
+    line, _, data = path.read_bytes().partition(b"\n")
+    header = checked_json.loads(line)
+    if header["sha256"] != digest_of(data):
+        raise ValueError(f"{path} is not what was written")
+    return header, data

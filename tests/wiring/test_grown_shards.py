@@ -1,0 +1,200 @@
+"""A shard that grew, shrank or changed in places: only what is new is made, and the tables are those of a lake that saw
+nothing but the last state."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from mmlake import embed, pipeline, publish, steps, upkeep
+from mmlake.border import InProcess
+from mmlake.compute import Executor
+from mmlake.lake import Lake
+from mmlake.settings import Settings
+from mmlake.steps import step as step_module
+from mmlake.steps.step import Job, Step
+from mmlake.tables import Slot
+from tests import make
+
+MODALITIES = ("text", "image", "video", "audio")
+CUE = b"1\n00:00:00,000 --> 00:00:00,500\nA boat on the lake.\n"
+FIRST = {
+    "text/a.jsonl": make.jsonl([make.prose(1), "Too short.", make.prose(2)]),
+    "image/a.tar": make.tar({"0.png": make.picture(1), "1.jpg": make.picture(2, kind="JPEG"), "2.png": b"\x89PNG"}),
+    "video/a.tar": make.tar({"0.mp4": make.film(1, seconds=0.75)}),
+    "audio/a.tar": make.tar({"0.wav": make.sound(1, seconds=0.75), "1.wav": make.sound(2, seconds=0.75)}),
+}
+# what stands before, between and behind the others is new, one is gone, one that failed is still there, and what comes
+# with a recording says something else
+SECOND = {
+    "text/a.jsonl": make.jsonl([make.prose(3), make.prose(1), make.prose(4), make.prose(2)]),
+    "image/a.tar": make.tar({"0.png": make.picture(1), "00.png": make.picture(3), "2.png": b"\x89PNG"}),
+    "video/a.tar": make.tar({"0.mp4": make.film(1, seconds=0.75), "1.mp4": make.film(2, seconds=0.75)}),
+    "audio/a.tar": make.tar({"0.wav": make.sound(1, seconds=0.75), "1.wav": make.sound(2, seconds=0.75), "1.srt": CUE}),
+}
+PICTURES = [*map(make.picture, range(1, 4)), b"\x89PNG"]
+BY_ROWS = ("tracks", "units", "measures", "fingerprints", "embeddings")
+NUM_NEW = {"text": 2, "image": 1, "video": 1, "audio": 1}  # items, those that say something else included
+
+
+def opened(base: Path, files: dict[str, bytes], **sections: object) -> Lake:
+    """The lake in the folder, once its landing zone holds just these files and all its tables are made."""
+    shutil.rmtree(base / "landing", ignore_errors=True)
+    lake = Lake(
+        base / "lake",
+        landing=make.land(base / "landing", files),
+        settings=Settings.of(sections),
+        executor=Executor("cpu"),
+        runner=InProcess(),
+    )
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake)
+    publish.update_samples(lake)
+    return lake
+
+
+def versions(lake: Lake) -> dict[str, str]:
+    """Slot -> data version, of each table of a shard; of vectors of texts, whose last digit is float noise of what was
+    encoded with them, without it."""
+    slots = [
+        Slot(step.name, modality, shard)
+        for modality in MODALITIES
+        for step in steps.row_steps(lake.parts.modality(modality))
+        for shard in lake.tables.shards(step.name, modality)
+    ]
+    found = {str(slot): lake.tables.stamp(slot).data_version for slot in slots}  # type: ignore[union-attr]
+    for slot in slots:
+        if (slot.table, slot.modality) == ("embeddings", "text"):
+            rows = lake.tables.read(slot).to_pylist()
+            found[str(slot)] = repr([row | {"vector": np.round(row["vector"], 3).tolist()} for row in rows])
+    return found
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
+    """Step of a modality -> the number of keys that were made again; None where its whole table was."""
+    seen: dict[str, int | None] = {}
+    original = step_module._changed
+
+    def watched(step: Step, job: Job, *given: Any) -> Any:
+        part = original(step, job, *given)
+        seen[f"{job.modality}/{step.name}"] = None if part is None else len(part.keys)
+        return part
+
+    monkeypatch.setattr(step_module, "_changed", watched)
+    return seen
+
+
+def test_tables_of_shards_that_changed_are_those_of_a_lake_that_saw_only_this(tmp_path, parts) -> None:
+    opened(tmp_path / "grown", FIRST)
+    grown = opened(tmp_path / "grown", SECOND)
+    assert versions(grown) == versions(opened(tmp_path / "new", SECOND))
+    made = {f"{modality}/{step}": parts[f"{modality}/{step}"] for modality in MODALITIES for step in BY_ROWS}
+    assert made == {name: NUM_NEW[name.split("/")[0]] for name in made}
+
+
+def test_what_is_taken_away_makes_no_row_again(tmp_path, parts) -> None:
+    opened(tmp_path / "shrunk", SECOND)
+    fewer = SECOND | {"text/a.jsonl": make.jsonl([make.prose(3), make.prose(2)])}
+    shrunk = opened(tmp_path / "shrunk", fewer)
+    assert versions(shrunk) == versions(opened(tmp_path / "new", fewer))
+    assert {parts[f"text/{step}"] for step in BY_ROWS} == {0}
+
+
+@given(st.lists(st.lists(st.sampled_from(PICTURES), max_size=4), min_size=2, max_size=3))
+@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_any_number_of_changes_ends_at_the_tables_of_the_last_state(states) -> None:
+    """Pictures that come, go, move and repeat, one that does not decode among them."""
+    landed = [{"a.tar": make.tar({f"{at}.png": data for at, data in enumerate(state)})} for state in states]
+    with tempfile.TemporaryDirectory() as folder:
+        for files in landed:
+            grown = opened(Path(folder) / "grown", files)
+        assert versions(grown) == versions(opened(Path(folder) / "new", landed[-1]))
+
+
+@pytest.mark.parametrize("harm", ["gone", "of another table", "damaged"])
+def test_without_what_was_kept_the_whole_table_is_made(harm, tmp_path, parts) -> None:
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
+    held = {path: path.read_bytes() for path in (lake.root / "kept").rglob("*.rows")}
+    for (path, data), other in zip(held.items(), [*list(held.values())[1:], next(iter(held.values()))], strict=True):
+        if harm == "gone":
+            path.unlink()
+        elif harm == "damaged":
+            path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+        else:
+            path.write_bytes(other)
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])})
+    assert {parts[f"text/{step}"] for step in BY_ROWS} == {None}
+    assert lake.tables.read(Slot("embeddings", "text", "text/a.jsonl")).num_rows == 3
+
+
+def test_other_settings_make_the_whole_table(tmp_path, parts) -> None:
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
+    three = {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])}
+    lake = opened(tmp_path, three, embed={"text_window_tokens": 64})
+    assert parts["text/tracks"] == 1 and parts["text/embeddings"] is None
+    assert lake.tables.read(Slot("embeddings", "text", "text/a.jsonl")).num_rows == 3
+
+
+def test_vectors_of_other_weights_never_stand_next_to_those_of_the_ones_before(tmp_path, monkeypatch) -> None:
+    opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
+    original = embed.embed
+    monkeypatch.setattr(embed, "embed", lambda *given, **named: revised(original(*given, **named)))
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])})
+    found = lake.tables.read(Slot("embeddings", "text", "text/a.jsonl"))
+    assert found["revision"].to_pylist() == ["another"] * 3
+
+
+def revised(table: pa.Table) -> pa.Table:
+    """The vectors, as other weights under the same settings say that they made them."""
+    at = table.schema.get_field_index("revision")
+    return table.set_column(at, table.schema.field(at), pa.array(["another"] * table.num_rows))
+
+
+def test_a_row_that_failed_before_the_shard_grew_counts_one_attempt(tmp_path) -> None:
+    """It was not tried again; a request tries it."""
+    lake = opened(tmp_path, FIRST)
+    publish.update_dead_letters(lake)
+    lake = opened(tmp_path, SECOND)
+    publish.update_dead_letters(lake)
+    (letter,) = [row for row in publish.read_dead_letters(lake, "image").to_pylist() if row["stage"] == "preprocess"]
+    assert letter["attempts"] == 1
+    lake.retries.request(Slot("tracks", "image", "image/a.tar"), [letter["key"]])
+    pipeline.run_tables(lake)
+    publish.update_dead_letters(lake)
+    assert [row["attempts"] for row in publish.read_dead_letters(lake, "image").to_pylist()] == [2]
+
+
+def test_rows_that_are_taken_over_keep_what_they_cost(tmp_path, monkeypatch) -> None:
+    """Else the estimate of making a version again would fall with each file that is added."""
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
+    slot = Slot("tracks", "text", "text/a.jsonl")
+    lake.tables.mark(slot, replace(lake.tables.stamp(slot), seconds=100.0, cpu_seconds=80.0))
+    lake = opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])})
+    stamp = lake.tables.stamp(slot)
+    assert 100 * 2 / 3 < stamp.seconds < 100 and 80 * 2 / 3 < stamp.cpu_seconds < 80
+
+
+def test_what_was_kept_is_checked_and_goes_with_its_table(tmp_path) -> None:
+    lake = opened(tmp_path, {"text/a.tar": make.tar({"0.png": make.picture(1), "0.txt": make.prose(1).encode()})})
+    path = lake.root / "kept/text/tracks/text/a.tar.rows"
+    assert path.exists() and kept_problems(lake) == []
+    path.write_bytes(path.read_bytes()[:-1])
+    assert kept_problems(lake) == [("text/tracks/text/a.tar.rows", f"{path} is not what was written")]
+    opened(tmp_path, {"text/a.tar": make.tar({"0.png": make.picture(1)})})
+    assert not path.exists()
+
+
+def kept_problems(lake: Lake) -> list[tuple[str, str]]:
+    """What upkeep finds in what is kept to go on from."""
+    (kind,) = (kind for kind in upkeep.KINDS if kind.name == "kept")
+    return [problem for unit in kind.units(lake) for problem in kind.check(lake, unit)]
