@@ -74,6 +74,7 @@ class Lake:
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
+        self.row_hashes = RowHashes()  # by which rows are compared with what they were
         self._executor, self._runner = executor, runner
         self.connections = connections or RemoteConnections()
         self._given = landing.zones if isinstance(landing, Mounts) else self._without_logins(landing or None)
@@ -125,11 +126,6 @@ class Lake:
     def cuts(self) -> CutCache:
         """Clips of films and segments of recordings, cut when they are needed."""
         return CutCache(self.root / "cuts", self.settings.cuts)
-
-    @cached_property
-    def row_hashes(self) -> RowHashes:
-        """Tells rows from what they were."""
-        return RowHashes()
 
     @cached_property
     def versions(self) -> VersionStore:

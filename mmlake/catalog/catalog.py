@@ -319,7 +319,7 @@ class Catalog:
 
     def _connect(self) -> Any:
         os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
-        defer("lance_namespace_urllib3_client")  # a REST client, half of the time of the import, which no table here asks
+        defer("lance_namespace_urllib3_client")  # for REST, which no table here asks: half of the import
         import lancedb
 
         return lancedb.connect(str(self.root))

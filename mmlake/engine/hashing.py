@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class RowHashes:
     """Hashes of rows by DuckDB, whose hash knows nested columns; the database starts when something is first asked.
 
-    They are no cryptographic hashes: 64 bits that tell a row from what it was, not from what somebody made to meet it.
+    They are no cryptographic hashes: 64 bits distinguish a row from what it was, not from what was made to meet it.
     Hashes of two releases of DuckDB need not agree, so whoever keeps some keeps `release` with them.
     """
 

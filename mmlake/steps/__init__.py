@@ -10,7 +10,6 @@ from __future__ import annotations
 from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
-from mmlake.steps.row_versions import is_as_written as rows_are_as_written
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
 from mmlake.steps.step import Made, Step, each_modality, forget, input_slot, is_current, recheck, run_step
 
@@ -28,7 +27,6 @@ __all__ = [
     "is_current",
     "recheck",
     "row_steps",
-    "rows_are_as_written",
     "run_shards",
     "run_step",
 ]

@@ -86,15 +86,6 @@ def kept(path: Path, made_for: Mapping[str, str]) -> RowVersions | None:
     return RowVersions(table["key"].combine_chunks(), table["version"].combine_chunks())
 
 
-def is_as_written(path: Path) -> bool:
-    """Whether the file is what was written, of whatever table."""
-    try:
-        _parsed(path)
-    except (ValueError, KeyError):
-        return False
-    return True
-
-
 def _parsed(path: Path) -> tuple[dict[str, object], bytes]:
     """(header, rows as Parquet). Raises ValueError or KeyError where the file is not what was written."""
     line, _, data = path.read_bytes().partition(b"\n")

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmlake import checked_json, dedup, report, steps
+from mmlake import checked_json, dedup, report
 from mmlake.catalog.files import NAME as LIST
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
@@ -34,6 +34,7 @@ from mmlake.steps.eval_sets import is_as_listed
 from mmlake.tables import ALL, Slot, joint_version
 from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs
 from mmlake.upkeep.names import chain_path, refs_of, version_ids
+from mmlake.upkeep.names import kept as kept_units
 from mmlake.upkeep.names import tables as table_units
 
 Problem = tuple[str, str]  # unit, and a sentence
@@ -256,8 +257,7 @@ def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def kept(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "kept" / unit
-    is_as_written = dedup.is_as_written if path.suffix == ".join" else steps.rows_are_as_written
-    if not is_as_written(path):
+    if _header_problem(path.read_bytes()) if path.suffix == ".rows" else not dedup.is_as_written(path):
         yield unit, f"{path} is not what was written"
 
 
@@ -291,6 +291,7 @@ def eval_sets(lake: Lake, unit: str) -> Iterator[Problem]:
         problems = [problem for slot in table_units(side) for _, problem in tables(side, slot)]
         problems += [f"blob {digest} is {what}" for digest, what in check_blobs(side, named_blobs(side))]
         problems += [f"{path} is damaged" for path in side.store.broken_packs()]
+        problems += [problem for one in kept_units(side) for _, problem in kept(side, one)]
         problems += [] if is_as_listed(side, unit.rpartition("/")[2]) else ["its list of files is not what was written"]
     yield from ((unit, f"the small lake {side.root}: {problem}") for problem in problems)
 
