@@ -34,7 +34,7 @@ from tests.lakes import Done, Kept, copied
 
 CHECKED = [kind.name for kind in KINDS if kind.units is not None]
 # kinds and endings of files that may go at any time, or are written on demand: nobody can say that one is missing
-MAY_GO = ("kept", "cuts", "retries", "condemned", "reports", "history", ".vectors", ".rows")
+MAY_GO = ("kept", "cuts", "retries", "condemned", "reports", "history", ".vectors", ".rows", ".files")
 # without content of ours: Dagster's settings, the version hint that Lance writes and does not need, and SQLite's logs
 NOT_OURS = ("dagster.yaml", "latest_version_hint", "-wal", "-shm", "-journal")
 # named by the SHA-256 of their values: a bit that no value depends on (of a page's header, say) harms nothing

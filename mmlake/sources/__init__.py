@@ -16,6 +16,7 @@ from mmlake.sources.raw_items import Content, RawItem
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key
+from mmlake.sources.stored_files import StoredFiles
 
 __all__ = [
     "LOOSE",
@@ -28,6 +29,7 @@ __all__ = [
     "RawItem",
     "Shard",
     "SourceSettings",
+    "StoredFiles",
     "WebSettings",
     "fetch",
     "fetch_many",

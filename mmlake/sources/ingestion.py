@@ -31,6 +31,7 @@ from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
+from mmlake.sources.stored_files import StoredFiles
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 from mmlake.streams import read_up_to
 
@@ -170,6 +171,7 @@ def ingest(
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
     connectors: Connectors = SOURCES,
+    files: StoredFiles | None = None,
 ) -> pa.Table:
     """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
     returns.
@@ -177,12 +179,15 @@ def ingest(
     wanted: item ids; the bytes of other items are not read. None: all.
     downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
     parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
+    files: loose files that are as they were are not read, and what those of now became is noted there.
 
     Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
     scan.
     """
     reader = reader_of(landing, settings, parsed, connectors)
     reading = reader.reading_of(shard, downloads and downloads.for_table(shard.key, modality, rules=settings))
+    reading = reading if files is None else replace(reading, blob_of=files.blob_of)
+    entries = {} if files is None else {entry.path: entry for entry in reading.entries}
     rows = _Rows(reading)
     for item in reader.items(shard, reading):
         if item.modality not in shard.modalities:
@@ -193,6 +198,8 @@ def ingest(
         if item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
             _store(item, store, settings)
             rows.add(item)
+            if entries and files is not None:
+                files.note(item, entries)
             advance(1)
     items = rows.table()
     num_repeated = pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py()

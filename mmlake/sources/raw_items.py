@@ -16,7 +16,7 @@ from mmlake.formats.compression import compression_of, expanded, expanded_head
 from mmlake.formats.sniff import Kind
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing
-from mmlake.records import SourceRef
+from mmlake.records import Digest, SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
@@ -114,7 +114,8 @@ class Member(Content):
         "_extension", "expanded", "fault", "file", "is_json", "is_label", "is_media", "is_range", "is_readable",
         "is_whole", "kind", "known", "label", "modality", "name", "notes", "path", "size_bytes", "start", "stem",
     )  # fmt: skip
-    raw = stored = text = None
+    raw = text = None
+    stored: tuple[str, int] | None = None
 
     def __init__(self, name: str, stem: str, size_bytes: int, path: str, label: str | None, file: Any) -> None:
         """name: with its folder. stem: what its sample is called. path: of the file in the landing zone that it lies
@@ -284,6 +285,9 @@ class Reading:
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
+    blob_of: Callable[[Entry], tuple[Digest, int] | None] | None = (
+        None  # of a file that did not change since it was read
+    )
     # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
     is_container: Callable[[bytes, str, Opener], bool] | None = None
     # (member of an archive, the members of its sample) -> the table that it is; None: members are no tables

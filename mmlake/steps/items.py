@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, parts, schemas, sources
+from mmlake import checked_json, contracts, parts, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.steps.step import Job
+from mmlake.store import write_atomically
 
 
 def make_items(job: Job) -> pa.Table:
@@ -21,7 +23,9 @@ def make_items(job: Job) -> pa.Table:
             f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "
             "scan the landing zone anew so that it counts as gone"
         )
-    return sources.ingest(
+    path = job.lake.root / "kept" / job.modality / "items" / f"{job.shard}.files"
+    files = sources.StoredFiles(_known(path), job.lake.store)
+    items = sources.ingest(
         shard,
         job.modality,
         landing=job.lake.landing,
@@ -31,7 +35,19 @@ def make_items(job: Job) -> pa.Table:
         advance=job.advance,
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
+        files=files,
     )
+    if files.now or path.exists():
+        write_atomically(path, checked_json.dumps({"files": files.now}))
+    return items
+
+
+def _known(path: Path) -> dict[str, list[str]]:
+    """What the large loose files of the shard were, if that is there and whole."""
+    try:
+        return dict(checked_json.loads(path.read_bytes())["files"])
+    except (OSError, ValueError, KeyError):
+        return {}
 
 
 def retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:

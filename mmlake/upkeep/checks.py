@@ -257,7 +257,9 @@ def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def kept(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "kept" / unit
-    if _header_problem(path.read_bytes()) if path.suffix == ".rows" else not dedup.is_as_written(path):
+    if path.suffix == ".files":
+        yield from ((unit, problem) for _, problem in documents(lake, f"kept/{unit}"))
+    elif _header_problem(path.read_bytes()) if path.suffix == ".rows" else not dedup.is_as_written(path):
         yield unit, f"{path} is not what was written"
 
 

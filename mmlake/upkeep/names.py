@@ -154,7 +154,7 @@ def cuts(lake: Lake) -> list[str]:
 
 
 def kept(lake: Lake) -> list[str]:
-    return files_below(lake.root / "kept", "**/*.join", "**/*.rows")
+    return files_below(lake.root / "kept", "**/*.join", "**/*.rows", "**/*.files")
 
 
 def retries(lake: Lake) -> list[str]:

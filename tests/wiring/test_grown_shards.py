@@ -19,7 +19,10 @@ from mmlake import embed, pipeline, publish, steps, upkeep
 from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.lake import Lake
+from mmlake.landing import LocalLanding
+from mmlake.records import digest_of
 from mmlake.settings import Settings
+from mmlake.steps import run_step
 from mmlake.steps import step as step_module
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
@@ -198,3 +201,38 @@ def kept_problems(lake: Lake) -> list[tuple[str, str]]:
     """What upkeep finds in what is kept to go on from."""
     (kind,) = (kind for kind in upkeep.KINDS if kind.name == "kept")
     return [problem for unit in kind.units(lake) for problem in kind.check(lake, unit)]
+
+
+def test_large_files_that_did_not_change_are_not_read_again(tmp_path, monkeypatch) -> None:
+    """Until now a film laid next to others had all of them read, and those of a bucket downloaded."""
+    large = {f"sounds/{at}.wav": make.sound(at, seconds=2) for at in (1, 2, 3)}
+    lake = opened(tmp_path, {name: large[name] for name in ("sounds/1.wav", "sounds/2.wav")})
+    before = lake.tables.read(Slot("items", "audio", "sounds"))
+    opened_files: list[str] = []
+    original = LocalLanding.open
+
+    def watched(self: LocalLanding, path: str, *given: Any, **named: Any) -> Any:
+        opened_files.append(path)
+        return original(self, path, *given, **named)
+
+    monkeypatch.setattr(LocalLanding, "open", watched)
+    make.land(tmp_path / "landing", {"sounds/3.wav": large["sounds/3.wav"], "sounds/2.wav": large["sounds/1.wav"]})
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing", executor=Executor("cpu"), runner=InProcess())
+    pipeline.refresh(lake)
+    opened_files.clear()
+    run_step(steps.ROW_STEPS["items"], lake, "audio", "sounds")
+    assert sorted(set(opened_files)) == ["sounds/2.wav", "sounds/3.wav"]
+    after = lake.tables.read(Slot("items", "audio", "sounds"))
+    assert after["digest"].to_pylist() == [digest_of(large[f"sounds/{at}.wav"]) for at in (1, 1, 3)]
+    assert after["size_bytes"][0] == before["size_bytes"][0] == pa.scalar(len(large["sounds/1.wav"]))
+
+
+def test_a_file_whose_blob_is_lost_is_read_again(tmp_path) -> None:
+    data = make.sound(1, seconds=2)
+    lake = opened(tmp_path, {"sounds/1.wav": data})
+    for path in (lake.root / "blobs").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    lake = Lake(lake.root, landing=tmp_path / "landing", executor=Executor("cpu"), runner=InProcess())
+    run_step(steps.ROW_STEPS["items"], lake, "audio", "sounds", force=True)
+    assert lake.store.read(digest_of(data)) == data

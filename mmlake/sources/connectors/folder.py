@@ -127,7 +127,7 @@ def _groups(
 class _File(Member):
     """A file of a directory. file: the landing zone."""
 
-    __slots__ = ()
+    __slots__ = ("stored",)
 
     def open(self) -> IO[bytes]:
         return io.BytesIO(self.known) if self.is_whole else self.file.open(self.path)
@@ -136,6 +136,7 @@ class _File(Member):
 def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Member | None:
     """The file by its first bytes; None for a container."""
     member = _File(entry.name, stem, entry.size_bytes, entry.path, None, reading.landing)
+    member.stored = reading.blob_of(entry) if reading.blob_of is not None else None
     if entry.refused is not None:
         member.size_bytes = 0
         return member.classify(None, Fault(1007, entry.refused), is_readable=False)
