@@ -11,7 +11,8 @@ from mmlake.records import Digest, canonical_json
 from mmlake.sources.raw_items import Member, RawItem
 from mmlake.store import Blobs
 
-LARGE_BYTES = 1 << 15  # a smaller file is read whole to know what it is
+# files up to here are read whole when they are classified: to open a file again costs as much as to read this
+LARGE_BYTES = 1 << 15
 
 
 class StoredFiles:

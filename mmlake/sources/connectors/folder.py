@@ -21,10 +21,9 @@ from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
+from mmlake.sources.stored_files import LARGE_BYTES
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
-# files up to here are read whole when they are classified: to open a file again costs as much as to read this
-_ONCE_BYTES = 1 << 15
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -151,7 +150,7 @@ def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Me
 
 def _classified(member: _File, reading: Reading) -> Member | None:
     size, limit = member.size_bytes, reading.settings.max_item_bytes
-    asked = min(size, _ONCE_BYTES) + sniff.HEAD_BYTES
+    asked = min(size, LARGE_BYTES) + sniff.HEAD_BYTES
     member.known = reading.landing.head(member.path, asked)
     member.is_whole = len(member.known) < asked
     head = member.first(sniff.HEAD_BYTES)
