@@ -79,7 +79,9 @@ def test_pairs_and_clusters_of_a_lake_come_with_what_there_is_to_see(done):
 
 def test_the_benchmark_runs_on_generated_vectors_and_on_those_of_a_lake(done, tmp_path, monkeypatch):
     given = ["bench", "ann", "--quick", "--sizes", "64,128", "--dimensions", "8", "--queries", "20"]
-    made = json.loads(RUNNER.invoke(app, [*given, "--json", "--out", str(tmp_path / "a")]).stdout)
+    ran = RUNNER.invoke(app, [*given, "--json", "--out", str(tmp_path / "a")])
+    assert ran.exit_code == 0, (ran.output, ran.exception)
+    made = json.loads(ran.stdout)
     assert made["vectors"] == "generated" and (tmp_path / "a" / "ann.svg").exists()
     monkeypatch.setattr("mmlake.bench.of_lake", lambda lake, modality: (clustered(128, 8, bound=0.8, seed=1), 0.8, "e"))
     found = RUNNER.invoke(app, [*given, "--lake", str(done.lake.root), "--out", str(tmp_path / "b")]).stdout
