@@ -6,7 +6,7 @@ It walks the same steps as the assets do and ends at the same manifest id.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mmlake import sources
@@ -17,7 +17,17 @@ from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
-from mmlake.steps import Made, corpus_steps, forget, is_current, row_steps, run_shards, run_step
+from mmlake.steps import (
+    Made,
+    corpus_steps,
+    forget,
+    forget_aside,
+    is_current,
+    put_aside,
+    row_steps,
+    run_shards,
+    run_step,
+)
 from mmlake.tables import Slot
 
 _LOG = logging.getLogger("mmlake.pipeline")
@@ -56,6 +66,11 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     ]
     for shard in listing.changed:
         _forget_modalities(lake, known[shard.key], shard)
+    forget_aside(lake, listed)
+    for shard in _divided(known, listing, listed):
+        for modality in shard.modalities:
+            for step in row_steps(lake.parts.modality(modality)):
+                put_aside(lake, Slot(step.name, modality, shard.key))
     if listing.new or listing.changed or listing.gone or counted:
         lake.registry.record([*listing.new, *listing.changed, *counted], gone=listing.gone)
         _LOG.info(
@@ -71,6 +86,13 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
+
+
+def _divided(known: Mapping[str, Shard], listing: Listing, listed: Iterable[Shard]) -> list[Shard]:
+    """The gone shards whose files are in other ones, since their directory is divided otherwise now."""
+    directories = {shard.path for shard in listed if shard.format == sources.LOOSE}
+    gone = (known[key] for key in listing.gone)
+    return [shard for shard in gone if shard.format == sources.LOOSE and shard.path in directories]
 
 
 def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:

@@ -224,9 +224,12 @@ class Tables:
 
     def remove(self, slot: Slot) -> None:
         """Forget the table: stamp first, so that a half-removed table does not exist."""
-        path = self.path(slot)
-        _unlink(_stamp_path(path))
-        _unlink(path)
+        self.retract(slot)
+        _unlink(self.path(slot))
+
+    def retract(self, slot: Slot) -> None:
+        """Remove the stamp: the table does not exist, whatever rows lie there."""
+        _unlink(_stamp_path(self.path(slot)))
 
     def _promised(self, slot: Slot) -> str | None:
         """The data version in the slot's stamp; None where there is none or it cannot be read."""

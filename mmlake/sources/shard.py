@@ -22,6 +22,7 @@ DEFAULT_PRIORITY = 100
 _MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
+PART_MARK = "~"  # between the key of a directory and that of a part of it
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # next to letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
@@ -84,7 +85,7 @@ def shard_key(path: str, part: str = "") -> str:
     files.
     """
     if part:
-        return f"{shard_key(path)}~{part}"
+        return f"{shard_key(path)}{PART_MARK}{part}"
     if path == ".":
         return ROOT_KEY
     # as nearly all are: a scan asks for the key of every file
@@ -110,7 +111,7 @@ def _hex(character: str) -> str:
 
 def path_of_key(key: str) -> str:
     """The relative path whose key this is; the directory's, where it is that of a part."""
-    key = key.partition("~")[0]
+    key = key.partition(PART_MARK)[0]
     if key == ROOT_KEY:
         return "."
     return zone.portable(unquote_to_bytes(key.replace("%/", "")).decode("utf-8", "surrogateescape"))

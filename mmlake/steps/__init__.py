@@ -8,10 +8,11 @@ Steps over the whole lake and over versions are in `mmlake/publish`.
 from __future__ import annotations
 
 from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
+from mmlake.steps.former import aside_tables, forget, forget_aside, put_aside
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
-from mmlake.steps.step import Made, Step, each_modality, forget, input_slot, is_current, recheck, run_step
+from mmlake.steps.step import Made, Step, each_modality, input_slot, is_current, recheck, run_step
 
 __all__ = [
     "CORPUS_STEPS",
@@ -20,11 +21,14 @@ __all__ = [
     "SAMPLES_STEP",
     "Made",
     "Step",
+    "aside_tables",
     "corpus_steps",
     "each_modality",
     "forget",
+    "forget_aside",
     "input_slot",
     "is_current",
+    "put_aside",
     "recheck",
     "row_steps",
     "run_shards",

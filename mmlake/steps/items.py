@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +13,10 @@ import pyarrow.compute as pc
 from mmlake import checked_json, contracts, parts, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
+from mmlake.steps.former import files_kept, kept_path
 from mmlake.steps.step import Job
 from mmlake.store import write_atomically
+from mmlake.tables import Slot
 
 
 def make_items(job: Job) -> pa.Table:
@@ -23,8 +27,8 @@ def make_items(job: Job) -> pa.Table:
             f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "
             "scan the landing zone anew so that it counts as gone"
         )
-    path = job.lake.root / "kept" / job.modality / "items" / f"{job.shard}.files"
-    files = sources.StoredFiles(_known(path), job.lake.store)
+    slot = Slot(schemas.ITEMS.name, job.modality, job.shard)
+    files = sources.StoredFiles(_known(files_kept(job.lake, slot)), job.lake.store)
     items = sources.ingest(
         shard,
         job.modality,
@@ -37,17 +41,19 @@ def make_items(job: Job) -> pa.Table:
         parsed=job.lake.parsed_files,
         files=files,
     )
+    path = kept_path(job.lake, slot, "files")
     if files.now or path.exists():
         write_atomically(path, checked_json.dumps({"files": files.now}))
     return items
 
 
-def _known(path: Path) -> dict[str, list[str]]:
-    """What the large loose files of the shard were, if that is there and whole."""
-    try:
-        return dict(checked_json.loads(path.read_bytes())["files"])
-    except (OSError, ValueError, KeyError):
-        return {}
+def _known(paths: Iterable[Path]) -> dict[str, list[str]]:
+    """What large loose files were, as far as it was kept and is whole."""
+    known: dict[str, list[str]] = {}
+    for path in paths:
+        with suppress(OSError, ValueError, KeyError):
+            known |= checked_json.loads(path.read_bytes())["files"]
+    return known
 
 
 def retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:

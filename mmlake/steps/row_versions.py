@@ -64,6 +64,10 @@ class RowVersions:
         at = pc.index_in(self.keys, value_set=before.keys)
         return pc.fill_null(pc.equal(before.versions.take(at), self.versions), False)
 
+    def filter(self, mask: pa.Array) -> RowVersions:
+        """Those of the rows where the mask is true."""
+        return RowVersions(self.keys.filter(mask), self.versions.filter(mask))
+
 
 def keep(path: Path, rows: RowVersions, made_for: Mapping[str, str]) -> None:
     """Write the file. made_for: which table, and by what rows were hashed."""

@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from mmlake.records import canonical_json
 from mmlake.schemas import ITEMS, conform
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps import row_versions
+from mmlake.steps.former import former_tables, kept_path
 from mmlake.steps.row_versions import RowVersions
 from mmlake.table_schema import TableSchema
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
@@ -133,7 +133,8 @@ class _Part:
 
     rows: pa.Table  # that the table has
     keys: frozenset[str]  # of the rows that are made, in place of those that it has of them
-    share: float  # of its keys that it takes over
+    seconds: float  # what the rows that it takes over cost
+    cpu_seconds: float
 
 
 def each_modality(names: Iterable[str], modalities: Iterable[str]) -> Iterator[str]:
@@ -237,8 +238,10 @@ def run_step(
     job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
     versions = RowVersions.of(step.inputs_of(job.row), job.read, lake.row_hashes) if step.is_made_by_rows else None
     part = None
-    if before is not None and not force:
-        part = _retried(step, job, wanted) if same else _changed(step, job, before, inputs, versions, wanted)
+    if before is not None and same:
+        part = _retried(step, job, before, wanted)
+    elif versions is not None and not force:
+        part = _changed(step, job, inputs, versions, wanted)
     with lake.naming_blobs():
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
             table = step.make(job) if part is None or step.remake is None else step.remake(job, part.rows, part.keys)
@@ -255,46 +258,54 @@ def run_step(
             media_bytes=_media_bytes(table),
             run_id=run_id,
             device=lake.executor.device if step.gpu else "cpu",
-            **(spent if part is None or before is None else _with_share(spent, before, part.share)),
+            **(spent if part is None else _with_taken_over(spent, part)),
         )
     if versions is not None:
-        row_versions.keep(_kept_path(lake, slot), versions, _made_for(lake, slot, stamp))
+        row_versions.keep(kept_path(lake, slot, "rows"), versions, _made_for(lake, slot, stamp))
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
     return Made(slot, stamp, False, inputs)
 
 
-def _retried(step: Step, job: Job, wanted: frozenset[str]) -> _Part | None:
+def _retried(step: Step, job: Job, before: Stamp, wanted: frozenset[str]) -> _Part | None:
     """The rows that were asked for; None where the whole table has to be made."""
     if step.remake is None:
         return None
     rows = job.lake.tables.read(Slot(step.name, job.modality, job.shard))
-    return _Part(rows, wanted, 1 - len(wanted) / max(len(wanted), rows.num_rows))
+    share = 1 - len(wanted) / max(len(wanted), rows.num_rows)
+    return _Part(rows, wanted, share * before.seconds, share * before.cpu_seconds)
 
 
 def _changed(
-    step: Step, job: Job, before: Stamp, inputs: dict[str, str], versions: RowVersions | None, wanted: frozenset[str]
+    step: Step, job: Job, inputs: Mapping[str, str], versions: RowVersions, wanted: frozenset[str]
 ) -> _Part | None:
     """The rows whose inputs changed, and those that were asked for; None where the whole table has to be made: for
     other code, settings, schema or parts, where nothing was kept, and where hardly anything stands."""
-    if versions is None:
+    left, parts, seconds, cpu_seconds = versions, list[pa.Table](), 0.0, 0.0
+    for former in former_tables(job.lake, Slot(step.name, job.modality, job.shard)):
+        known = row_versions.kept(
+            kept_path(job.lake, former.slot, "rows"), _made_for(job.lake, former.slot, former.stamp)
+        )
+        if known is None or not _is_made_alike(step, job, former.stamp, inputs):
+            continue
+        stand = left.same_as(known)
+        rows = former.tables.read(former.slot)
+        parts.append(rows.filter(pc.is_in(rows[step.remade_by], value_set=left.keys.filter(stand))))
+        share = (pc.sum(stand).as_py() or 0) / max(len(known.keys), 1)
+        seconds, cpu_seconds = seconds + share * former.stamp.seconds, cpu_seconds + share * former.stamp.cpu_seconds
+        left = left.filter(pc.invert(stand))
+    num, num_left = len(versions.keys), len(left.keys)
+    if not parts or num - num_left < _LEAST_TAKEN_OVER * max(num, 1):
         return None
-    lake, slot = job.lake, Slot(step.name, job.modality, job.shard)
+    job.advance(num - num_left)
+    return _Part(pa.concat_tables(parts), wanted.union(left.keys.to_pylist()), seconds, cpu_seconds)
+
+
+def _is_made_alike(step: Step, job: Job, stamp: Stamp, inputs: Mapping[str, str]) -> bool:
+    """Whether all is the same that a table is made with, but for the tables that its rows are made from."""
     of_rows = {f"{job.modality}/{name}" for name in step.inputs_of(job.row)}
-    others = [{name: known[name] for name in known.keys() - of_rows} for known in (before.inputs, inputs)]
-    if others[0] != others[1] or not _same(step, lake, before, before.inputs):
-        return None
-    known = row_versions.kept(_kept_path(lake, slot), _made_for(lake, slot, before))
-    if known is None:
-        return None
-    stand = versions.same_as(known)
-    share = (pc.sum(stand).as_py() or 0) / max(len(stand), 1)
-    if share < _LEAST_TAKEN_OVER:
-        return None
-    rows = lake.tables.read(slot)
-    rows = rows.filter(pc.is_in(rows[step.remade_by], value_set=versions.keys.filter(stand)))
-    job.advance(round(share * len(stand)))
-    return _Part(rows, wanted.union(versions.keys.filter(pc.invert(stand)).to_pylist()), share)
+    before, now = ({name: known[name] for name in known.keys() - of_rows} for known in (stamp.inputs, inputs))
+    return before == now and _same(step, job.lake, stamp, stamp.inputs)
 
 
 def _tried(step: Step, table: pa.Table, part: _Part, wanted: frozenset[str]) -> frozenset[str] | None:
@@ -305,19 +316,13 @@ def _tried(step: Step, table: pa.Table, part: _Part, wanted: frozenset[str]) -> 
     return wanted | part.keys.intersection(failed) if wanted or failed else None
 
 
-def _with_share(spent: dict[str, Any], before: Stamp, share: float) -> dict[str, Any]:
-    """What all rows of the table cost: those that it takes over, their share of what the one before did."""
-    return spent | {name: round(spent[name] + share * getattr(before, name), 4) for name in ("seconds", "cpu_seconds")}
-
-
-def forget(lake: Lake, slot: Slot) -> None:
-    """Remove the table of a row step, and what was kept of it."""
-    lake.tables.remove(slot)
-    _kept_path(lake, slot).unlink(missing_ok=True)
-
-
-def _kept_path(lake: Lake, slot: Slot) -> Path:
-    return lake.root / "kept" / slot.modality / slot.table / f"{slot.shard}.rows"
+def _with_taken_over(spent: Mapping[str, Any], part: _Part) -> dict[str, Any]:
+    """What all rows of the table cost, those that it takes over included."""
+    return {
+        **spent,
+        "seconds": round(spent["seconds"] + part.seconds, 4),
+        "cpu_seconds": round(spent["cpu_seconds"] + part.cpu_seconds, 4),
+    }
 
 
 def _made_for(lake: Lake, slot: Slot, stamp: Stamp) -> dict[str, str]:

@@ -257,10 +257,24 @@ def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
 
 def kept(lake: Lake, unit: str) -> Iterator[Problem]:
     path = lake.root / "kept" / unit
-    if path.suffix == ".files":
+    is_as_written = {
+        ".join": dedup.is_as_written,
+        ".rows": lambda one: not _header_problem(one.read_bytes()),
+        ".parquet": _is_stamped,
+    }
+    if path.suffix not in is_as_written:
         yield from ((unit, problem) for _, problem in documents(lake, f"kept/{unit}"))
-    elif _header_problem(path.read_bytes()) if path.suffix == ".rows" else not dedup.is_as_written(path):
+    elif not is_as_written[path.suffix](path):
         yield unit, f"{path} is not what was written"
+
+
+def _is_stamped(path: Path) -> bool:
+    """Whether the rows are those of the stamp next to them."""
+    try:
+        stamp = checked_json.loads(path.with_name(f"{path.stem}.stamp.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(stamp["data_version"] == digest_of(path.read_bytes()))
 
 
 def reports(lake: Lake, unit: str) -> Iterator[Problem]:

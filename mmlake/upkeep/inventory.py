@@ -327,7 +327,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="kept",
-        places=("kept/*.join", "kept/*.rows", "kept/*.files"),
+        places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/aside/*"),
         what="joins of near duplicates, what rows of tables were made from, which blobs files became",
         checked="a SHA-256 in front; a damaged one is never used",
         rebuilt="joining, making and reading all at the next change; may be deleted at any time",

@@ -7,6 +7,7 @@ lost that something does.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -18,6 +19,7 @@ from mmlake.lake import Lake
 from mmlake.publish import pinned_probes
 from mmlake.publish.pins import pinned_blobs
 from mmlake.records import Digest, is_digest
+from mmlake.steps import aside_tables
 
 
 def marks_of(digests: Iterable[Digest]) -> np.ndarray:
@@ -42,12 +44,11 @@ def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:
 
 def _named(lake: Lake) -> Iterator[list[Digest]]:
     """Every list of digests that keeps blobs alive, one in memory at a time."""
-    for modality in lake.parts.modalities:
-        for _, items in lake.tables.scan("items", modality, columns=["digest", "parent_digest"]):
+    of_tracks = ["digest", "audio_digest", "frames_digest", "keyframes"]
+    for tables, modality in itertools.product((lake.tables, aside_tables(lake)), lake.parts.modalities):
+        for _, items in tables.scan("items", modality, columns=["digest", "parent_digest"]):
             yield _digests(items, "digest") + _digests(items, "parent_digest")
-        for _, tracks in lake.tables.scan(
-            "tracks", modality, columns=["digest", "audio_digest", "frames_digest", "keyframes"]
-        ):
+        for _, tracks in tables.scan("tracks", modality, columns=of_tracks):
             frames = pc.struct_field(pc.list_flatten(tracks.column("keyframes")), "digest")
             derived = _digests(tracks, "audio_digest") + _digests(tracks, "frames_digest")
             yield _digests(tracks, "digest") + derived + frames.to_pylist()

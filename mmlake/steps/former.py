@@ -1,0 +1,99 @@
+"""The tables that a table may take rows over from: the one that it replaces, or those of the shards that its files were
+in before their directory was divided otherwise.
+
+A directory of more loose files than one shard may have becomes several, so the shard that it was is gone although its
+files are not. Its tables are put aside, or each of its items would stand in the lake twice, until all that came of it
+have theirs. They lie below `kept/`, and may be deleted like all that lies there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlake.lake import Lake
+from mmlake.sources.shard import PART_MARK, Shard
+from mmlake.tables import Slot, Stamp, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A table as it was last made."""
+
+    tables: Tables
+    slot: Slot
+    stamp: Stamp
+
+
+def former_tables(lake: Lake, slot: Slot) -> list[Former]:
+    """The slot's own table; where there is none, those put aside whose shards had its files: of longer parts of the
+    directory, or of shorter ones."""
+    if (stamp := lake.tables.stamp(slot)) is not None:
+        return [Former(lake.tables, slot, stamp)]
+    aside = aside_tables(lake)
+    directory, _, part = slot.shard.partition(PART_MARK)
+    found = []
+    for key in aside.shards(slot.table, slot.modality):
+        own, _, other = key.partition(PART_MARK)
+        if own == directory and (other.startswith(part) or part.startswith(other)):
+            one = Slot(slot.table, slot.modality, key)
+            if (stamp := aside.stamp(one)) is not None:
+                found.append(Former(aside, one, stamp))
+    return found
+
+
+def kept_path(lake: Lake, slot: Slot, kind: str) -> Path:
+    """Where something is kept of a table of a shard, to go on from. kind: `rows` or `files`."""
+    return lake.root / "kept" / slot.modality / slot.table / f"{slot.shard}.{kind}"
+
+
+def forget(lake: Lake, slot: Slot) -> None:
+    """Remove the table, and what was kept of it."""
+    lake.tables.remove(slot)
+    _forget_kept(lake, slot)
+
+
+def put_aside(lake: Lake, slot: Slot) -> None:
+    """The table is none of the lake's any more."""
+    stamp, aside = lake.tables.stamp(slot), aside_tables(lake)
+    if stamp is None:
+        return
+    aside.remove(slot)
+    path = aside.path(slot)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lake.tables.retract(slot)
+    os.replace(lake.tables.path(slot), path)
+    aside.mark(slot, stamp)
+
+
+def forget_aside(lake: Lake, shards: Iterable[Shard]) -> None:
+    """Remove the tables put aside whose rows nobody can take over any more, and what was kept of them. shards: those of
+    the landing zone."""
+    held = aside_tables(lake)
+    if not held.root.is_dir():
+        return
+    keys = [(shard.key.partition(PART_MARK)[0], shard) for shard in shards]
+    for table in sorted(path.name for path in held.root.iterdir()):
+        for modality in held.modalities(table):
+            for key in held.shards(table, modality):
+                heirs = [one for own, one in keys if own == key.partition(PART_MARK)[0] and modality in one.modalities]
+                if all(lake.tables.has(table, modality, heir.key) for heir in heirs):
+                    held.remove(Slot(table, modality, key))
+                    _forget_kept(lake, Slot(table, modality, key))
+
+
+def files_kept(lake: Lake, slot: Slot) -> Iterable[Path]:
+    """Which blobs the files became that the shard has, or that the shards had which it was a part of."""
+    return (kept_path(lake, one.slot, "files") for one in former_tables(lake, slot))
+
+
+def aside_tables(lake: Lake) -> Tables:
+    """Those that were put aside."""
+    return Tables(lake.root / "kept" / "aside")
+
+
+def _forget_kept(lake: Lake, slot: Slot) -> None:
+    for kind in ("rows", "files"):
+        kept_path(lake, slot, kind).unlink(missing_ok=True)
