@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -17,8 +18,8 @@ import pyarrow.compute as pc
 
 from mmlake import catalog, contracts, preprocess
 from mmlake.lake import Lake
-from mmlake.parts import measure_columns
 from mmlake.progress import Advance, silent
+from mmlake.publish.catalog_rows import joined_rows, shares
 from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
@@ -94,7 +95,10 @@ def _updated(lake: Lake, modalities: tuple[str, ...], advance: Advance, run_id: 
         digests = units[other].intersection(set[str]().union(*(touched[one] for one in touched if one != other)))
         # which of them the row is of may have changed
         if digests and (stamp := stamps.get(other) or lake.tables.stamp(catalog_slot(other))) is not None:
-            lake.catalog.upsert(_rows(lake, other, struct, only=digests))
+            wanted_digests = pa.array(sorted(digests), pa.string())
+            for share in shares(lake, other):
+                rows = joined_rows(lake, other, share, struct)
+                lake.catalog.upsert(rows.filter(pc.is_in(rows["digest"], value_set=wanted_digests)))
             stamps[other] = stamp
     lake.catalog.compact()
     for modality, stamp in stamps.items():
@@ -153,19 +157,25 @@ def _update(
     started, inputs = Stopwatch(), catalog_inputs(lake, modality)
     kinds = {} if struct is None else {struct.field(at).name: struct.field(at).type for at in range(struct.num_fields)}
     inputs[_FIELDS] = canonical_json({name: str(kinds[name]) for name in sorted(fields.names & kinds.keys())})
-    rows = _rows(lake, modality, struct)
-    contracts.same_keys(f"{modality}: units -> catalog", expected, rows.column("digest").to_pylist())
-    counts = lake.catalog.upsert(rows)
+    made, counts, border = set[str](), Counter[str](), f"{modality}: units -> catalog"
+    for share in shares(lake, modality):
+        rows = joined_rows(lake, modality, share, struct)
+        digests = rows["digest"].to_pylist()
+        contracts.known_keys(border, expected, digests)
+        made.update(digests)
+        if share.below is None:  # the last one: a row that is missing is known before anything is left out
+            contracts.same_keys(border, expected, made)
+        counts.update(lake.catalog.upsert(rows))
     counts["removed"] = lake.catalog.remove_absent(expected, modality=modality)
     return Stamp(
         data_version="",
         schema_version=1,
-        num_rows=rows.num_rows,
+        num_rows=len(made),
         size_bytes=0,
         code_version=CODE_VERSION,
         settings_digest="",
         inputs=inputs,
-        counts=counts,
+        counts=dict(counts),
         run_id=run_id,
         **started.fields(),
     )
@@ -190,53 +200,9 @@ def _finished(lake: Lake, modality: str, stamp: Stamp, *, expected: set[str]) ->
     )
 
 
-def _rows(lake: Lake, modality: str, struct: pa.StructType | None, only: Collection[str] = ()) -> pa.Table:
-    """The catalog rows of the modality's units. only: of these digests; none means all."""
-    items, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
-    rows = catalog.rows(
-        items,
-        unit_tracks_of(lake, modality),
-        verdicts,
-        lake.tables.read(Slot("duplicate_clusters", modality)),
-        embeddings,
-        modality=modality,
-        measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
-        contamination=lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"]),
-        cross_pairs=_cross_pairs(lake, modality),
-        captions=_descriptions(lake, modality),
-        measure_columns=measure_columns(lake.parts.modality(modality)),
-        source_fields=struct,
-    )
-    return rows.filter(pc.is_in(rows["digest"], value_set=pa.array(sorted(only), pa.string()))) if only else rows
-
-
-def _cross_pairs(lake: Lake, modality: str) -> pa.Table | None:
-    slot = Slot("cross_pairs", modality)
-    if lake.tables.stamp(slot) is None:  # nothing carries films
-        return None
-    return lake.tables.read(slot, columns=["digest", "component", "carrier", "relation"])
-
-
-def _descriptions(lake: Lake, modality: str) -> pa.Table | None:
-    """What models say of the modality's clips, as far as it can be used."""
-    if not lake.tables.stamps("captions", modality):
-        return None
-    said = lake.tables.concat("captions", modality, columns=["digest", "status", "caption", "event_tags"])
-    return said.filter(pc.and_(pc.is_valid(said["caption"]), pc.not_equal(said["status"], "unreadable")))
-
-
 def _held(lake: Lake, modality: str) -> set[str]:
     """The digests whose row is of the modality."""
     return set(lake.catalog.read(["digest"], where=f"modality = '{modality}'")["digest"].to_pylist())
-
-
-def unit_tracks_of(lake: Lake, modality: str) -> pa.Table:
-    """The tracks of the units of all shards; a shard that has no units yet has none."""
-    found = [preprocess.UNIT_TRACKS.empty_table()]
-    for shard in lake.tables.shards("units", modality):
-        tracks, units = (lake.tables.read(Slot(table, modality, shard)) for table in ("tracks", "units"))
-        found.append(preprocess.unit_tracks(tracks, units))
-    return pa.concat_tables(found)
 
 
 def unit_digests(lake: Lake, modality: str) -> set[str]:

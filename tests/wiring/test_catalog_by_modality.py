@@ -11,9 +11,11 @@ import pytest
 from mmlake import pipeline, publish
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
-from mmlake.publish.catalog import FORMER, catalog_slot
+from mmlake.publish.catalog import FORMER, catalog_slot, forget_catalog
+from mmlake.publish.catalog_rows import Share, joined_rows, shares
 from mmlake.publish.dead_letters import dead_letters_slot
 from mmlake.publish.selected import is_selected_from, selected_from
+from mmlake.settings import Settings
 from mmlake.tables import Slot
 from mmlake.upkeep import check_tables
 from tests import make
@@ -166,3 +168,31 @@ def test_a_lake_of_an_earlier_release_goes_on_from_its_one_stamp_and_its_one_tab
     assert publish.read_dead_letters(lake).to_pylist()[0]["first_failed_at"] == "2020-01-01T00:00:00+00:00"
     assert lake.tables.stamp(FORMER) is None and lake.tables.stamp(Slot("dead_letters", "all")) is None
     assert is_selected_from(lake, version_of_old)
+
+
+def test_a_lake_larger_than_the_memory_is_joined_in_shares_with_the_same_rows(tmp_path: Path) -> None:
+    """Spans of recordings among them, which belong to the share of their item."""
+    texts = {"texts.jsonl": make.jsonl([make.prose(at) for at in range(30)])}
+    sounds = {f"sounds/{at}.wav": make.sound(at, seconds=13) for at in range(3)}
+    zone = make.land(tmp_path / "landing", texts | sounds)
+    cut = {"units": {"whole_up_to_s": 6.0, "min_span_s": 2.0, "target_span_s": 4.0, "max_span_s": 8.0}}
+    with Lake(tmp_path / "lake", landing=zone, settings=Settings.of(cut)) as lake:
+        _ingest(lake)
+        whole = publish.update_catalog(lake)
+        assert all(shares(lake, modality) == [Share()] for modality in lake.parts.modalities)
+    little = Settings.of(cut | {"engine": {"memory_gib": 1e-4}})
+    with Lake(tmp_path / "lake", landing=zone, settings=little) as lake:
+        assert all(len(shares(lake, modality)) > 3 for modality in ("text", "audio"))
+        forget_catalog(lake)
+        made = publish.update_catalog(lake)
+        assert [made[one].data_version for one in made] == [whole[one].data_version for one in made]
+        assert made["text"].counts["inserted"] == 30 and made["audio"].counts["inserted"] == whole["audio"].num_rows > 3
+        joined = [digest for share in shares(lake, "audio") for digest in joined_digests(lake, share)]
+        assert len(joined) == len(set(joined)) == whole["audio"].num_rows
+
+
+def joined_digests(lake: Lake, share: Share) -> list[str]:
+    """The units of the share, each of which its filter lets through."""
+    rows = joined_rows(lake, "audio", share, None)
+    assert share.of(rows, "parent_digest").num_rows == rows.num_rows
+    return [str(digest) for digest in rows["digest"].to_pylist()]
