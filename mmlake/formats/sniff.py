@@ -5,6 +5,7 @@ Enters: the first bytes of a file and its name. Leaves: a `Kind`. Decodes nothin
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -99,18 +100,10 @@ _SUBTITLES = Kind("application/x-subrip", "text", "srt")
 _BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")
 # the same of text that marks its type, subtitles included
 _BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))
-# Nothing is given back: of 40 comments that a file begins with there were 2^40 ways to read them as fewer, longer ones.
-_COMMENT = rb"<!--(?:(?!-->).)*+-->\s*+"
-_HTML = re.compile(
-    rb"\s*+(?:<\?xml[^>]*+>\s*+|" + _COMMENT + rb")*+<(?:!doctype\s+html|html|head|body)[\s>]",
-    re.IGNORECASE | re.DOTALL,
-)
-_SVG = re.compile(
-    rb"\s*+(?:<\?xml[^>]*+>\s*+|"
-    + _COMMENT
-    + rb"|<!doctype svg\b[^>\[]*+(?:\[(?:(?!\]\s*+>).)*+\]\s*+)?+>\s*+)*+<svg[\s/>]",
-    re.IGNORECASE | re.DOTALL,
-)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE)
+_SVG = re.compile(rb"<svg[\s/>]", re.IGNORECASE)
+_SPACE, _SVG_TYPE = re.compile(rb"\s*"), re.compile(rb"<!doctype svg\b[^>\[]*", re.IGNORECASE)
+_END_OF_TYPE, _END_OF_TAG = re.compile(rb"\]\s*>"), re.compile(rb">")
 # protocol 0, which is ASCII: a dict, a list, a tuple, an object or a text, each put into the memo as soon as it begins
 _PICKLE = re.compile(
     rb"\([dl]p\d\n|c[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\np\d\n|V[^\n]*\np\d\n\."
@@ -277,9 +270,37 @@ def _weak_magic(head: bytes) -> Kind | None:
         return _VTT
     if first in b"(cV" and _PICKLE.match(head):
         return Kind("application/x-python-pickle", None, "pkl")  # a program for whoever loads it, in printable letters
-    if first in _BEFORE_MARKUP and _SVG.match(head.removeprefix(b"\xef\xbb\xbf")):
+    if first in _BEFORE_MARKUP and _SVG.match(head, behind_prolog(head, is_drawing=True)):
         return Kind("image/svg+xml", None, "svg")  # a program for a renderer, not a picture
     return None
+
+
+def behind_prolog(head: bytes, *, is_drawing: bool = False) -> int:
+    """Where the first element of markup may begin: behind a byte order mark, white space, declarations of XML, comments
+    and, of a drawing, its type.
+
+    Step by step, since an expression that may give nothing back (of 40 comments there are 2^40 ways to read them as
+    fewer, longer ones) finds another end before Python 3.11.5, and Debian 12 has 3.11.2 (python/cpython#106052).
+    """
+    at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+    while True:
+        at = _end_of(_SPACE.match(head, at))
+        if head.startswith(b"<!--", at):
+            end = head.find(b"-->", at + 4) + 3
+        elif head[at : at + 5].lower() == b"<?xml":
+            end = head.find(b">", at + 5) + 1
+        elif is_drawing and (begun := _SVG_TYPE.match(head, at)) is not None:
+            is_long = head.startswith(b"[", begun.end())
+            end = _end_of((_END_OF_TYPE if is_long else _END_OF_TAG).search(head, begun.end()))
+        else:
+            return at
+        if end <= at:  # it does not end in what is known
+            return at
+        at = end
+
+
+def _end_of(match: re.Match[bytes] | None) -> int:
+    return -1 if match is None else match.end()
 
 
 def _text_kind(head: bytes) -> Kind | None:
@@ -287,7 +308,7 @@ def _text_kind(head: bytes) -> Kind | None:
     if not (head.startswith(_BOMS) or is_textual(head)):
         return None
     first = head[0]
-    if first in _BEFORE_MARKUP and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")):
+    if first in _BEFORE_MARKUP and _HTML.match(head, behind_prolog(head)):
         return _PAGE
     if (first in _BEFORE_MARKUP or 48 <= first < 58) and _SRT.match(head.removeprefix(b"\xef\xbb\xbf")):
         return _SUBTITLES

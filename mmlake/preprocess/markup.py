@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-# nothing is given back: of 40 comments that a page begins with there were 2^40 ways to read them as fewer, longer ones
-_HTML_HEAD = re.compile(
-    r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html|head|body)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+from mmlake.formats import sniff
+
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _SKIPPED = frozenset(
     {"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"}
 )
@@ -31,7 +29,8 @@ def is_html(text: str, content_type: str | None) -> bool:
         "application/xhtml+xml",
     ):
         return True
-    return _HTML_HEAD.match(text[:2048]) is not None
+    head = text[:2048].lstrip().encode("utf-8", "surrogatepass")
+    return _HTML.match(head, sniff.behind_prolog(head)) is not None
 
 
 def main_text(page: str) -> str:
