@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +24,35 @@ from mmlake.upkeep import kind_of, named
 from mmlake.upkeep.names import refs_of
 from mmlake.versions import drafts
 from tests.damages import BY_VALUE, CHECKED, damaged, files_of, flipped, full, is_noticed, repair, state, wrong
+from tests.lakes import Done, Kept, copied, done_once
+from tests.once import once
 
 FILES_OF_A_KIND = 2  # `python -m tests.damages` tries more, and repairs
 
 
-def test_every_file_of_a_lake_is_of_one_kind(own) -> None:
-    lake = full(own.lake, own.base / "landing")
+@pytest.fixture(scope="module")
+def full_lake(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """A small lake with what only some commands write, made once; copies of it are damaged."""
+    kept = done_once(tmp_path_factory)
+
+    def fill(base: Path) -> None:
+        for name in ("lake", "landing"):
+            shutil.copytree(kept.base / name, base / name)
+        with Lake(base / "lake", landing=base / "landing") as lake:
+            lake.remember_landing()
+            full(lake, base / "landing")
+
+    return Kept(once(tmp_path_factory, "full-lake", fill), kept.versions)
+
+
+@pytest.fixture
+def filled(full_lake: Kept, tmp_path: Path) -> Iterator[Done]:
+    """A copy of it, which the test may change."""
+    yield from copied(full_lake, tmp_path)
+
+
+def test_every_file_of_a_lake_is_of_one_kind(filled) -> None:
+    lake = filled.lake
     assert [path for path in files_of(lake) if kind_of(path) is None] == []
     assert wrong(lake) == []
 
@@ -38,11 +63,11 @@ def test_there_is_no_kind_of_that_name() -> None:
 
 
 @pytest.mark.parametrize("kind", CHECKED)
-def test_damage_to_any_file_of_the_kind_is_noticed(own, kind) -> None:
-    lake, unnoticed, count = full(own.lake, own.base / "landing"), [], 0
+def test_damage_to_any_file_of_the_kind_is_noticed(filled, kind) -> None:
+    lake, unnoticed, count = filled.lake, [], 0
     for file, what in damaged(lake, kind, count=FILES_OF_A_KIND, rng=random.Random(kind)):
         count += 1
-        if not is_noticed(own.lake, kind):
+        if not is_noticed(filled.lake, kind):
             unnoticed.append((file, what))
     assert [(file, what) for file, what in unnoticed if what != "flip" or not file.startswith(BY_VALUE)] == []
     assert count >= 2
@@ -240,12 +265,12 @@ def test_a_branch_whose_log_is_lost_too_is_put_back_at_its_newest_version(own) -
     assert wrong(own.lake, "refs") == []
 
 
-def test_what_became_of_versions_of_the_release_before_is_read_from_these(own) -> None:
-    lake = full(own.lake, own.base / "landing")
+def test_what_became_of_versions_of_the_release_before_is_read_from_these(filled) -> None:
+    lake = filled.lake
     path = lake.root / "versions" / "migrated.json"
     whole = path.read_bytes()
     path.unlink()
-    assert repair(own.lake, "migrated") == []
+    assert repair(lake, "migrated") == []
     assert path.read_bytes() == whole
 
 
