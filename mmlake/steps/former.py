@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +65,9 @@ def put_aside(lake: Lake, slot: Slot) -> None:
     path = aside.path(slot)
     path.parent.mkdir(parents=True, exist_ok=True)
     lake.tables.retract(slot)
-    os.replace(lake.tables.path(slot), path)
-    aside.mark(slot, stamp)
+    with suppress(FileNotFoundError):  # a stamp without rows, which nobody can take over
+        os.replace(lake.tables.path(slot), path)
+        aside.mark(slot, stamp)
 
 
 def forget_aside(lake: Lake, shards: Iterable[Shard]) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, sources
 from mmlake.border import Runner
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.progress import Advance, silent
@@ -288,8 +288,11 @@ def _changed(
         )
         if known is None or not _is_made_alike(step, job, former.stamp, inputs):
             continue
+        try:
+            rows = former.tables.read(former.slot)
+        except TableCorrupt:  # it is replaced
+            continue
         stand = left.same_as(known)
-        rows = former.tables.read(former.slot)
         parts.append(rows.filter(pc.is_in(rows[step.remade_by], value_set=left.keys.filter(stand))))
         share = (pc.sum(stand).as_py() or 0) / max(len(known.keys), 1)
         seconds, cpu_seconds = seconds + share * former.stamp.seconds, cpu_seconds + share * former.stamp.cpu_seconds
