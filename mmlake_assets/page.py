@@ -42,9 +42,10 @@ def columns_of(schema: pa.Schema, *, key: tuple[str, ...] = ()) -> list[dg.Table
 def line(made: Made) -> str:
     """One log line per partition."""
     counts = ", ".join(f"{name} {made.stamp.counts[name]}" for name in STATUSES if made.stamp.counts.get(name))
+    stands = f", {made.num_taken_over} of them taken over" if made.num_taken_over else ""
     return (
-        f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''} in {made.stamp.seconds:.2f} "
-        f"s{', unchanged' if made.reused else ''}"
+        f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''}{stands} in "
+        f"{made.stamp.seconds:.2f} s{' in all' if stands else ''}{', unchanged' if made.reused else ''}"
     )
 
 
@@ -63,6 +64,7 @@ def row_metadata(made: Made, *, num_rows: int | None) -> dict[str, Any]:
         "table_bytes": stamp.size_bytes,
         "media_bytes": stamp.media_bytes,
         "reused": made.reused,
+        "rows_taken_over": made.num_taken_over,
         "settings_digest": stamp.settings_digest,
     }
     if num_rows is not None:

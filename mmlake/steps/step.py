@@ -125,6 +125,7 @@ class Made:
     stamp: Stamp
     reused: bool  # nothing had changed, nothing was done
     inputs: Mapping[str, str]
+    num_taken_over: int = 0  # rows of the table before that stand, where some were made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,12 @@ def run_step(
         row_versions.keep(kept_path(lake, slot, "rows"), versions, _made_for(lake, slot, stamp))
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
-    return Made(slot, stamp, False, inputs)
+    return Made(slot, stamp, False, inputs, 0 if part is None else _num_standing(step, part))
+
+
+def _num_standing(step: Step, part: _Part) -> int:
+    made = pc.is_in(part.rows[step.remade_by], value_set=pa.array(sorted(part.keys), pa.string()))
+    return int(part.rows.num_rows - (pc.sum(made).as_py() or 0))
 
 
 def _retried(step: Step, job: Job, before: Stamp, wanted: frozenset[str]) -> _Part | None:

@@ -27,6 +27,7 @@ from mmlake.steps import step as step_module
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 from mmlake.upkeep.references import marks_of, referenced
+from mmlake_assets.page import line, row_metadata
 from tests import make
 from tests.stamp_clock import Clock
 
@@ -189,6 +190,21 @@ def test_a_row_that_failed_before_the_shard_grew_counts_one_attempt(tmp_path, mo
     pipeline.run_tables(lake)
     publish.update_dead_letters(lake)
     assert [row["attempts"] for row in publish.read_dead_letters(lake, "image").to_pylist()] == [2]
+
+
+def test_a_run_says_how_many_rows_it_took_over(tmp_path) -> None:
+    opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
+    make.land(tmp_path / "landing", {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])})
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing", executor=Executor("cpu"), runner=InProcess())
+    pipeline.refresh(lake)
+    made = [run_step(steps.ROW_STEPS[name], lake, "text", "text/a.jsonl") for name in ("items", "tracks")]
+    assert [one.num_taken_over for one in made] == [0, 2]
+    assert row_metadata(made[1], num_rows=None)["rows_taken_over"] == 2
+    assert "3 rows (ok 3), 2 of them taken over in " in line(made[1]) and line(made[1]).endswith(" s in all")
+    lake.retries.request(
+        Slot("tracks", "text", "text/a.jsonl"), lake.tables.concat("tracks", "text")["digest"][:1].to_pylist()
+    )
+    assert run_step(steps.ROW_STEPS["tracks"], lake, "text", "text/a.jsonl").num_taken_over == 2
 
 
 def test_rows_that_are_taken_over_keep_what_they_cost(tmp_path, monkeypatch) -> None:
