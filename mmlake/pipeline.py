@@ -66,8 +66,9 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     ]
     for shard in listing.changed:
         _forget_modalities(lake, known[shard.key], shard)
-    forget_aside(lake, listed)
-    for shard in _divided(known, listing, listed):
+    now = [*listed, *unseen.values()]
+    forget_aside(lake, now)
+    for shard in _divided([*(known[key] for key in listing.gone), *lake.registry.gone().values()], now):
         for modality in shard.modalities:
             for step in row_steps(lake.parts.modality(modality)):
                 put_aside(lake, Slot(step.name, modality, shard.key))
@@ -88,11 +89,13 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     return listing
 
 
-def _divided(known: Mapping[str, Shard], listing: Listing, listed: Iterable[Shard]) -> list[Shard]:
-    """The gone shards whose files are in other ones, since their directory is divided otherwise now."""
-    directories = {shard.path for shard in listed if shard.format == sources.LOOSE}
-    gone = (known[key] for key in listing.gone)
-    return [shard for shard in gone if shard.format == sources.LOOSE and shard.path in directories]
+def _divided(gone: Iterable[Shard], now: Iterable[Shard]) -> list[Shard]:
+    """The gone shards whose files are in other ones, since their directory is divided otherwise now. gone: of earlier
+    scans too, where those that came of a shard were not settled when it went."""
+    keys, directories = {shard.key for shard in now}, {shard.path for shard in now if shard.format == sources.LOOSE}
+    return [
+        shard for shard in gone if shard.format == sources.LOOSE and shard.path in directories and shard.key not in keys
+    ]
 
 
 def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:

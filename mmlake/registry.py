@@ -65,6 +65,16 @@ class Registry:
                 for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 1 ORDER BY key")
             }
 
+    def gone(self) -> dict[str, Shard]:
+        """The shards that were there once and are not now, by key."""
+        if not self.path.exists():
+            return {}
+        with self._open() as database:
+            return {
+                key: _shard(text)
+                for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 0 ORDER BY key")
+            }
+
     def keys(self, modality: str) -> list[str]:
         """Keys of the present shards that hold rows of the modality, sorted."""
         return [key for key, shard in self.known().items() if modality in shard.modalities]

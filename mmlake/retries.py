@@ -56,9 +56,8 @@ class Retries:
         """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the
         others; None where it is all new."""
         path, tried = self._path(slot, "retried"), None if keys is None else sorted(keys)
-        if (
-            tried is not None or path.exists()
-        ):  # where nothing was ever asked for, a table's stamp says when its only try was
+        # where nothing was ever asked for, a table's stamp says when its only try was
+        if tried is not None or path.exists():
             known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
             write_atomically(
                 path,

@@ -285,9 +285,8 @@ class Reading:
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
-    blob_of: Callable[[Entry], tuple[Digest, int] | None] | None = (
-        None  # of a file that did not change since it was read
-    )
+    # digest and size of a loose file that did not change since it was read
+    blob_of: Callable[[Entry], tuple[Digest, int] | None] | None = None
     # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
     is_container: Callable[[bytes, str, Opener], bool] | None = None
     # (member of an archive, the members of its sample) -> the table that it is; None: members are no tables

@@ -26,7 +26,9 @@ class StoredFiles:
     def blob_of(self, entry: Entry) -> tuple[Digest, int] | None:
         """Digest and size of the file's blob, where the file has the size and the version, or time, that it had, and
         the store still has the blob."""
-        version, digest = self._before.get(entry.path, ("", ""))
+        if entry.path not in self._before:
+            return None
+        version, digest = self._before[entry.path]
         if version != _version(entry):
             return None
         try:

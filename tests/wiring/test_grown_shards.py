@@ -192,6 +192,20 @@ def test_a_row_that_failed_before_the_shard_grew_counts_one_attempt(tmp_path, mo
     assert [row["attempts"] for row in publish.read_dead_letters(lake, "image").to_pylist()] == [2]
 
 
+def test_a_shard_that_went_before_what_came_of_it_was_settled_is_put_aside_once_that_is_there(tmp_path) -> None:
+    """And so is one that an earlier release left next to what came of it."""
+    few = {f"photos/{at}.png": make.picture(at) for at in range(1, 5)}
+    lake = opened(tmp_path, few, sources={"max_loose_files": 4})
+    make.land(tmp_path / "landing", {"photos/9.png": make.picture(9)})
+    lake = Lake(lake.root, landing=tmp_path / "landing", settings=lake.settings, runner=InProcess())
+    assert pipeline.refresh(lake, settled_before_s=1.0).gone == ("photos",) and lake.registry.known() == {}
+    assert lake.tables.shards("items", "image") == ["photos"]  # nothing else has its rows yet
+    pipeline.refresh(lake)
+    assert lake.tables.shards("items", "image") == [] and len(lake.registry.known()) > 1
+    pipeline.run_tables(lake)
+    assert lake.tables.concat("items", "image").num_rows == 5
+
+
 def test_a_run_says_how_many_rows_it_took_over(tmp_path) -> None:
     opened(tmp_path, {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2)])})
     make.land(tmp_path / "landing", {"text/a.jsonl": make.jsonl([make.prose(1), make.prose(2), make.prose(3)])})
