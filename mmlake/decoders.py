@@ -7,6 +7,7 @@ UnreadableItem. What is decoded and how much of it is the stages' business.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -33,6 +34,8 @@ FORMATS = (
 # carry one, the frame is given as well. Other codecs have no checksum, or are refused for less; of MP3 FFmpeg checks
 # none.
 _STRICT = {codec: {"err_detect": "crccheck+explode"} for codec in ("flac", "ac3", "eac3", "hevc")}
+_X264 = re.compile(rb"x264 - core (\d{1,9})\b")
+_FIRST_STANDARD_X264 = 151  # with chroma of full size
 # Telephone sound has 8,000 and hydrophones 2,000. Below it one frame of a few bytes grows without bound when it is
 # brought to 16 kHz: a FLAC of 55 bytes that claims 1 Hz becomes a billion samples.
 MIN_SAMPLE_RATE_HZ = 1_000
@@ -52,19 +55,10 @@ _TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
 def open_media(path: Path) -> InputContainer:
     """The file as a PyAV container, which closes as a context. Raises UnreadableItem 3001 where no demuxer of the
     allowed formats opens it."""
-    import av
     import av.error
 
-    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
-    if _is_wav(path):
-        options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     try:
-        # without "replace", one tag in Latin-1 loses the whole file
-        container = av.open(
-            os.fspath(path),
-            options=options,
-            metadata_errors="replace",
-        )
+        container = _opened(path)
     except (av.error.FFmpegError, ValueError, OSError) as error:
         if is_machine_fault(error):
             raise
@@ -74,8 +68,38 @@ def open_media(path: Path) -> InputContainer:
     for stream in (*container.streams.video, *container.streams.audio):
         if stream.codec_context is not None:
             stream.codec_context.thread_count = 1  # files are decoded side by side, one for each core
-            stream.codec_context.options = _STRICT.get(stream.codec_context.name, {})
+            stream.codec_context.options = _STRICT.get(stream.codec_context.name, {}) | _of_old_x264(path, stream)
     return container
+
+
+def _of_old_x264(path: Path, stream: Stream) -> dict[str, str]:
+    """Which x264 made a film with chroma of full size. Builds before 151 wrote such films as no standard has it; a
+    decoder knows them by a message in the first packet, and begun at a later keyframe it shows green and grey."""
+    import av.error
+
+    codec = stream.codec_context
+    if codec.name != "h264" or not str(getattr(codec, "pix_fmt", "")).startswith(("yuv444", "gbr", "yuvj444")):
+        return {}
+    message = _X264.search(codec.extradata or b"")
+    if message is None:
+        try:
+            with _opened(path) as container:
+                first = next((one for one in container.demux(container.streams[stream.index]) if one.size), None)
+                message = None if first is None else _X264.search(bytes(first))
+        except av.error.FFmpegError as error:
+            if is_machine_fault(error):
+                raise
+    return {"x264_build": message[1].decode()} if message and int(message[1]) < _FIRST_STANDARD_X264 else {}
+
+
+def _opened(path: Path) -> InputContainer:
+    import av
+
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    if _is_wav(path):
+        options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
+    # without "replace", one tag in Latin-1 loses the whole file
+    return av.open(os.fspath(path), options=options, metadata_errors="replace")
 
 
 def _is_wav(path: Path) -> bool:

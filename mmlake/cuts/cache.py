@@ -27,7 +27,7 @@ from mmlake.locks import waiting_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 1  # counted up when the code cuts other bytes with the same settings and program
+_FORMAT = 2  # counted up when the code cuts other bytes with the same settings and program
 _CLIP, _SOUND, _SEGMENT = "mp4", "sound.flac", "flac"
 
 

@@ -69,6 +69,7 @@ class _Streams:
 
     picture: int  # indices
     sound: int | None
+    decoding: dict[str, str]  # what the decoder of the pictures must know where it begins within the film
     sound_codec: str
     rate_hz: int
     num_channels: int
@@ -78,7 +79,7 @@ class _Streams:
 def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Clip:
     """The clip, written to `out`. Raises UnreadableItem 3001, 3003, 3102, 3103, 3303."""
     streams = _streams(film)
-    if settings.media == "copy":
+    if settings.media == "copy" and not streams.decoding:  # nobody could decode it without the film's first packet
         try:
             return _copied(film, out, span, streams, settings)
         except UnreadableItem:
@@ -90,9 +91,12 @@ def _streams(film: Path) -> _Streams:
     with open_media(film) as container:
         sound = sound_stream(container)
         codec = sound.codec_context if sound is not None else None
+        picture = picture_stream(container)
+        build = picture.codec_context.options.get("x264_build")
         return _Streams(
-            picture=picture_stream(container).index,
+            picture=picture.index,
             sound=sound.index if sound is not None else None,
+            decoding={"x264_build": build} if build else {},
             sound_codec=codec.name if codec is not None else "",
             rate_hz=codec.sample_rate if codec is not None else 0,
             num_channels=codec.channels if codec is not None else 0,
@@ -100,12 +104,12 @@ def _streams(film: Path) -> _Streams:
         )
 
 
-def _input(film: Path, *, seek_s: float) -> Any:
+def _input(film: Path, streams: _Streams, *, seek_s: float) -> Any:
     """The film as the first node of a graph. Playlists are no film: the program opens no other file than this one."""
     import ffmpeg
 
-    seek = {"ss": f"{seek_s:.6f}"} if seek_s > 0 else {}
-    return ffmpeg.input(as_file(film), threads=1, format_whitelist=FORMATS, protocol_whitelist="file,pipe", **seek)
+    options = streams.decoding | ({"ss": f"{seek_s:.6f}"} if seek_s > 0 else {})
+    return ffmpeg.input(as_file(film), threads=1, format_whitelist=FORMATS, protocol_whitelist="file,pipe", **options)
 
 
 def _output(nodes: list[Any], out: Path, **options: Any) -> Any:
@@ -122,7 +126,7 @@ def _encoded(film: Path, out: Path, span: Span, streams: _Streams, settings: Cut
     wanted = span.num_frames
     for ahead_s in _AHEAD_S:
         seek_s = max(0.0, start_s - ahead_s - _EARLIER_S)
-        picture = _input(film, seek_s=seek_s)
+        picture = _input(film, streams, seek_s=seek_s)
         first_s = start_s - seek_s
         frames = picture[str(streams.picture)].filter(
             "trim", start=f"{first_s - _EARLIER_S:.6f}", end=f"{first_s + span.duration_s - _EARLIER_S:.6f}"
@@ -133,7 +137,7 @@ def _encoded(film: Path, out: Path, span: Span, streams: _Streams, settings: Cut
             return Clip(media="encode", num_frames=found, is_exact=True, media_start_s=0.0)
         if seek_s <= 0:
             break
-    picture = _input(film, seek_s=0.0)
+    picture = _input(film, streams, seek_s=0.0)
     frames = picture[str(streams.picture)]
     if wanted is not None:
         frames = frames.filter("trim", start_frame=span.start_frame, end_frame=span.end_frame)
@@ -187,7 +191,7 @@ def _copied(film: Path, out: Path, span: Span, streams: _Streams, settings: CutS
             break
     else:
         raise UnreadableItem(FAILED, f"no keyframe is found in the {ahead_s:g} s before {start_s:.6f} s")
-    node = _input(film, seek_s=seek_s)
+    node = _input(film, streams, seek_s=seek_s)
     nodes: list[Any] = [node[str(streams.picture)]]
     options: dict[str, Any] = {"c:v": "copy"}
     if streams.sound is not None:
@@ -206,7 +210,7 @@ def _first_copied_s(film: Path, listed: Path, seek_s: float, streams: _Streams, 
     gives the same packet. listed: a file for its answer."""
     import ffmpeg
 
-    picture = _input(film, seek_s=seek_s)[str(streams.picture)]
+    picture = _input(film, streams, seek_s=seek_s)[str(streams.picture)]
     graph = ffmpeg.output(picture, as_file(listed), format="framecrc", copyts=None, **{"c:v": "copy", "frames:v": 1})
     try:
         run_ffmpeg(graph, settings=settings, what=_WHAT)

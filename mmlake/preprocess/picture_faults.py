@@ -37,7 +37,9 @@ _EIGHT_BIT = frozenset(
 )  # their first plane is luma
 _BAR_LUMA = 12  # of a line of the small plane, its brightest cell; black is 0, and a codec rings by some levels
 _SMEAR_STEP = 0.5  # grey levels from line to line
-_STRUCTURE, _SAME_STRUCTURE = 1.0, 0.5  # grey levels between neighbours above what is lost; share of it that is left
+# grey levels between neighbours above what is lost; share of it that is left, where no step counts for more than the
+# last, so that the sides of a few bars are less than the words above them
+_STRUCTURE, _SAME_STRUCTURE, _MOST_STEP = 1.0, 0.5, 8
 _FEWEST_ROWS = 4  # of what is lost, and of what is left above it
 _FILL, _FILL_SPREAD = 130, 2  # luma 128 of broadcast range in full range: what decoders conceal with
 
@@ -155,10 +157,10 @@ def still_faults(luma_HW: np.ndarray) -> dict[str, float]:
     inside of these is not black; and the share, from its bottom up, whose lines repeat the one above, or are what
     decoders fill with, below a picture that is neither."""
     out = np.empty(len(INSPECTED))
-    kernels().inspect(luma_HW, _BAR_LUMA, _SMEAR_STEP, out)
+    kernels().inspect(luma_HW, _BAR_LUMA, _SMEAR_STEP, _MOST_STEP, out)
     found = dict(zip(INSPECTED, out.tolist(), strict=True))
     bars = {name: found[name] for name in ("bar_top", "bar_bottom", "bar_left", "bar_right", "bar_edge")}
-    is_smeared = found["across_below"] > _SAME_STRUCTURE * found["across_above"]
+    is_smeared = found["sides_below"] > _SAME_STRUCTURE * found["sides_above"]
     is_filled = abs(found["mean_below"] - _FILL) < _FILL_SPREAD and found["spread_below"] < _FILL_SPREAD
     is_lost = min(found["across_above"], found["down_above"]) >= _STRUCTURE and (is_smeared or is_filled)
     return bars | {"lost_rows": found["below"] if is_lost else 0.0}

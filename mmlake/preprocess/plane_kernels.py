@@ -57,27 +57,8 @@ def kernels() -> Kernels:
     return Kernels(
         small=entry(
             none(
-                frozen,
-                i8,
-                ends,
-                shares,
-                ends,
-                shares,
-                u1,
-                frozen,
-                frozen,
-                i8,
-                i8,
-                ends,
-                shares,
-                ends,
-                shares,
-                ends,
-                shares,
-                ends,
-                shares,
-                u1[:, ::1],
-                u1[::1],
+                frozen, i8, ends, shares, ends, shares, u1, frozen, frozen, i8, i8, ends, shares, ends, shares,
+                ends, shares, ends, shares, u1[:, ::1], u1[::1],
             ),  # fmt: skip
             linked(_small, inner),
         ),
@@ -85,7 +66,7 @@ def kernels() -> Kernels:
             none(frozen, frozen, frozen1, frozen1, f8[:, ::1], f8[:, ::1], f8, f8[::1]), linked(_compare, inner)
         ),
         changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
-        inspect=entry(none(frozen, i8, f8, f8[::1]), linked(_inspect, inner)),
+        inspect=entry(none(frozen, i8, f8, i8, f8[::1]), linked(_inspect, inner)),
     )
 
 
@@ -318,16 +299,17 @@ def _changes(vectors: Any, changes: Any, contrasts: Any) -> None:
         changes[frame], contrasts[frame] = change, contrast
 
 
-INSPECTED = ("bar_top", "bar_bottom", "bar_left", "bar_right", "below", "across_above", "down_above", "across_below",
-             "mean_below", "spread_below", "bar_edge")  # fmt: skip
+INSPECTED = ("bar_top", "bar_bottom", "bar_left", "bar_right", "below", "across_above", "down_above", "sides_below",
+             "mean_below", "spread_below", "bar_edge", "sides_above")  # fmt: skip
 
 
-def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
+def _inspect(luma: Any, bar: Any, smear: Any, most: Any, out: Any) -> None:
     """The numbers of INSPECTED, of one luma plane: shares of black lines at its sides; the share, from its bottom up,
     whose lines repeat the one above; steps between neighbours, mean and spread of the parts above and below; and how
     much of the second lines inside of the black ones is not black.
 
-    bar: brightest level of a black line. smear: step from line to line up to which it repeats the one above.
+    bar: brightest level of a black line. smear: step from line to line up to which it repeats the one above. most:
+    levels for which a step along a line counts at most in `sides`.
     """
     height, width = luma.shape
     top, bottom, left, right = height, height, width, width
@@ -353,7 +335,7 @@ def _inspect(luma: Any, bar: Any, smear: Any, out: Any) -> None:
             break
         lost -= 1
     if lost and 4 <= lost + 1 <= height - 4:
-        _below(luma, lost + 1, out)
+        _below(luma, lost + 1, most, out)
 
 
 def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
@@ -374,27 +356,30 @@ def _edge(luma: Any, bar: Any, top: Any, bottom: Any, left: Any, right: Any) -> 
     return min(lit / max(1, num), inside / ((height - top - bottom) * (width - left - right)))
 
 
-def _below(luma: Any, begin: Any, out: Any) -> None:
+def _below(luma: Any, begin: Any, most: Any, out: Any) -> None:
     """What `_inspect` says of a plane whose lines from `begin` on repeat the one above."""
     height, width = luma.shape
-    across, down = np.int64(0), np.int64(0)
+    across, sides, down = np.int64(0), np.int64(0), np.int64(0)
     for y in range(begin - 1):
         for x in range(1, width):
-            across += abs(np.int64(luma[y, x]) - np.int64(luma[y, x - 1]))
+            step = abs(np.int64(luma[y, x]) - np.int64(luma[y, x - 1]))
+            across += step
+            sides += min(step, most)
     for y in range(1, begin - 1):
         for x in range(width):
             down += abs(np.int64(luma[y, x]) - np.int64(luma[y - 1, x]))
     out[4] = (height - begin) / height
     out[5], out[6] = across / ((begin - 1) * (width - 1)), down / ((begin - 2) * width)
-    across, total, squares = np.int64(0), np.int64(0), np.int64(0)
+    out[11] = sides / ((begin - 1) * (width - 1))
+    sides, total, squares = np.int64(0), np.int64(0), np.int64(0)
     for y in range(begin, height):
         for x in range(width):
             value = np.int64(luma[y, x])
             total += value
             squares += value * value
             if x > 0:
-                across += abs(value - np.int64(luma[y, x - 1]))
+                sides += min(abs(value - np.int64(luma[y, x - 1])), most)
     num = (height - begin) * width
     mean = total / num
-    out[7] = across / ((height - begin) * (width - 1))
+    out[7] = sides / ((height - begin) * (width - 1))
     out[8], out[9] = mean, np.sqrt(max(squares / num - mean * mean, 0.0))

@@ -15,10 +15,17 @@ from mmlake.preprocess.texture_kernels import texture_kernels
 # H height, B halves of bands of 16 lines, W columns, L lines of all bands, N numbers of squares. Blocks of H.264 and
 # MPEG have 16 px, their transforms 8
 TEXTURES = ("blockiness", "pixelation", "noise", "combing")
-_NUM_BANDS, _BAND_PX = 6, 16
+_NUM_BANDS, _BAND_PX = 6, 16  # of a picture that is so wide
+_WIDE_PX = 1280
 # grey levels over the three steps around the edge of a block, since filters of decoders spread it over as many; higher
 # ones are letters and bars. It must be so many times as much as over three steps within its calmer side
 _EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO = 5.0, 64.0, 2.5
+# filters and the mean of three steps spread an edge over its neighbours: places from the edge of a block, and as many
+# about its middle; behind a step that a block made the level does not go on by so much of it
+_BLOCK_PX, _PLACES = 8, np.array([-1, 0, 1, 3, 4, 5])
+_GOES_ON = 0.5
+# the direction of fewer steps counts, with this share of what the other has more, up to so many times as many
+_OF_OTHER_DIRECTION, _MOST_OF_FEWER = 0.25, 2
 # share of the places down the picture: more in one column are a line that was filmed or drawn, unless more than this
 # share of the columns has them
 _LINE_FRACTION, _MOST = 0.8, 0.6
@@ -42,30 +49,36 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     height = len(lines_HW)
     if height < 3 * _BAND_PX or width < 3 * _BAND_PX:
         return dict.fromkeys(TEXTURES, 0.0)
-    # bands begin in the middle of blocks: the edge between two of them is their middle line
-    starts = np.unique(np.linspace(0, height // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
+    starts, columns = _bands(height, width), _bands(width, height)
     num_bands, tiles = len(starts), cells(width, width // _BAND_PX)
     levels, edges = np.empty((2 * num_bands, width), np.float32), np.empty((2 * num_bands, width - 1), np.float32)
     down = np.empty(num_bands * _BAND_PX)
     noise = np.empty((2 * num_bands, width // _BAND_PX), np.float32)
     texture_kernels().scan(lines_HW, width, starts, *tiles, levels, edges, down, noise)
     # a codec has its blocks in both directions; what was filmed or drawn seldom has lines at their edges in both
-    columns = np.unique(np.linspace(0, width // _BAND_PX - 2, _NUM_BANDS).astype(int)) * _BAND_PX + _BAND_PX // 2
     side_levels = np.empty((2 * len(columns), height), np.float32)
     texture_kernels().scan_down(lines_HW, columns, side_levels)
+    fewer, more = sorted((_blockiness(levels), _blockiness(side_levels)))
     # of white noise the mean of |1 -2 1| is sqrt(6) sigma times sqrt(2 / pi)
     noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
     across, along = np.empty_like(edges), np.empty((2 * len(columns), height - 1), np.float32)
     texture_kernels().signed_steps(lines_HW, width, starts, columns, _MOST_STEP, across, along)
     combs, least = texture_kernels().combs, max(_COMB_LEVELS, _COMB_NOISE * noise_levels)
     return {
-        "blockiness": min(_blockiness(levels), _blockiness(side_levels)),
+        "blockiness": min(fewer + _OF_OTHER_DIRECTION * (more - fewer), _MOST_OF_FEWER * fewer),
         "pixelation": _pixelation(edges.mean(axis=0), down, starts, height),
         "noise": noise_levels,
         # lines that differ from their neighbours and not from those of their own field; below 0 in one picture where
         # chance has more across it, so that the mean of several is true
         "combing": combs(along, least) - _CHANCE * combs(across, least),
     }
+
+
+def _bands(length: int, along: int) -> np.ndarray:
+    """Where bands begin in so many pixels, each so long: in the middle of blocks, so that the edge between two of them
+    is the middle line. A small picture has more, since of few places chance makes blocks."""
+    num = max(_NUM_BANDS, round(_NUM_BANDS * _WIDE_PX / along))
+    return np.unique(np.linspace(0, length // _BAND_PX - 2, num).astype(int)) * _BAND_PX + _BAND_PX // 2
 
 
 def _quantile(values: np.ndarray, share: float) -> float:
@@ -81,19 +94,25 @@ def _blockiness(levels_BN: np.ndarray) -> float:
     of transforms. Columns with one nearly everywhere do not count: a quantizer does not draw straight lines from the
     top of a picture to its bottom, and walls of tiles, tables and window frames do; where most are such, the picture is
     squares of one colour each, and they count."""
-    if not (whole := _steps(levels_BN)):
+    num_lines, width = levels_BN.shape
+    found = np.zeros((len(_PLACES), max(0, width // _BLOCK_PX - 2)), np.int32)
+    if not found.size:
         return 0.0
-    unbroken = _steps(levels_BN, line_fraction=_BROKEN_LINE_FRACTION, most=_MOST_BROKEN)
-    return min(whole, unbroken / _LEFT, _steps(levels_BN, kept=_CALMER) / _LEFT)
+    texture_kernels().steps_at(levels_BN, _PLACES, _EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO, _GOES_ON, found)
+    if not (whole := _steps(found, num_lines)):
+        return 0.0
+    unbroken = _steps(found, num_lines, line_fraction=_BROKEN_LINE_FRACTION, most=_MOST_BROKEN)
+    return min(whole, unbroken / _LEFT, _steps(found, num_lines, kept=_CALMER) / _LEFT)
 
 
 def _steps(
-    levels_BN: np.ndarray, *, line_fraction: float = _LINE_FRACTION, most: float = _MOST, kept: float = 1.0
+    found: np.ndarray, num_lines: int, *, line_fraction: float = _LINE_FRACTION, most: float = _MOST, kept: float = 1.0
 ) -> float:
-    """The same where columns with steps in that share of their places do not count, of that share of the columns."""
-    bounds = (_EDGE_LEVELS, _HIGHEST_EDGE, _EDGE_RATIO, line_fraction, most, kept)
-    edge, middle = (texture_kernels().steps_at(levels_BN, at, *bounds) for at in (0, 4))
-    return max(0.0, edge - middle)
+    """The same of counts (places, columns) where columns with steps in that share of their lines do not count, of that
+    share of the columns."""
+    shares = [texture_kernels().share_of(row, num_lines, line_fraction, most, kept) for row in found]
+    num_edges = len(shares) // 2
+    return max(0.0, (sum(shares[:num_edges]) - sum(shares[num_edges:])) / num_edges)
 
 
 def _pixelation(profile_W: np.ndarray, down_L: np.ndarray, starts: np.ndarray, height: int) -> float:

@@ -23,7 +23,8 @@ class TextureKernels(NamedTuple):
     scan_down: Callable[..., None]
     combs: Callable[..., float]
     signed_steps: Callable[..., None]
-    steps_at: Callable[..., float]
+    steps_at: Callable[..., None]
+    share_of: Callable[..., float]
     steps_at_cells: Callable[..., float]
 
 
@@ -53,7 +54,8 @@ def texture_kernels() -> TextureKernels:
         combs=entry(f8(f4[:, ::1], f4), _combs),
         signed_steps=entry(none(frozen, i8, i8[::1], i8[::1], i8, f4[:, ::1], f4[:, ::1]), _signed_steps),
         scan_down=entry(none(frozen, i8[::1], f4[:, ::1]), _scan_down),
-        steps_at=entry(f8(f4[:, ::1], i8, f4, f4, f4, f8, f8, f8), _steps_at),
+        steps_at=entry(none(f4[:, ::1], i8[::1], f4, f4, f4, f4, numba.int32[:, ::1]), _steps_at),
+        share_of=entry(f8(numba.int32[::1], i8, f8, f8, f8), _share_of),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
     )
 
@@ -169,43 +171,45 @@ def _mean_of_tiles(line: Any, columns: Any, shares: Any, num_lines: Any, out: An
         out[tile] = (total + np.float32(inner)) * np.float32(len(out) / (num_lines * len(line)))
 
 
-def _steps_at(
-    levels: Any, at: Any, least: Any, highest: Any, ratio: Any, line_fraction: Any, most: Any, kept: Any
-) -> float:
-    """Share of the places at this phase of transforms of 8 px along the rows (B, N) where the level changes by `least`
-    and more, and less than `highest`, over three steps, half of which is left a pixel on at each side, each so many
-    times as large as those within the calmer of both sides. Columns with such changes in more than the share
-    `line_fraction` of their places do not count, unless more than the share `most` are of these. kept: share of the
-    columns, those with the fewest changes, that is counted."""
-    num = levels.shape[1] // 8 - 2
-    if num < 1:
-        return 0.0
-    found = np.zeros(num, np.int32)
-    for half in range(len(levels)):
-        row = levels[half]
-        for column in range(num):
-            place = 8 * (column + 1) + at  # of the first pixel behind the edge
-            before, behind = np.float32(0), np.float32(0)
-            for offset in range(3):
-                before += abs(row[place - 3 - offset] - row[place - 4 - offset])
-                behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
-            step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
-            change, calmer, lasting = abs(step), min(before, behind), wider if step > 0 else -wider
-            is_step = least <= change < highest and change > ratio * (calmer + np.float32(0.3))
-            found[column] += is_step and 2 * lasting >= change
-    num_lines = 0
+def _steps_at(levels: Any, places: Any, least: Any, highest: Any, ratio: Any, going_on: Any, found: Any) -> None:
+    """Count into found (places, columns) where the rows (B, N) change by `least` and more, less than `highest`, over
+    three steps, at these phases of transforms of 8 px. Half of the change is left a pixel on at each side; each is so
+    many times as large as those within the calmer of both sides; and the level does not go on in its direction by the
+    share `going_on` of it over the next three steps, as the mean of eight lines does along a slanting side."""
+    for number in range(len(places)):
+        for column in range(found.shape[1]):
+            place = 8 * (column + 1) + places[number]  # of the first pixel behind the edge
+            num = np.int32(0)
+            for half in range(len(levels)):
+                row = levels[half]
+                before, behind = np.float32(0), np.float32(0)
+                for offset in range(3):
+                    before += abs(row[place - 3 - offset] - row[place - 4 - offset])
+                    behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
+                step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
+                change, calmer = abs(step), min(before, behind)
+                if not (least <= change < highest and change > ratio * (calmer + np.float32(0.3))):
+                    continue
+                sign = np.float32(1) if step > 0 else np.float32(-1)
+                on = max(sign * (row[place + 5] - row[place + 2]), sign * (row[place - 3] - row[place - 6]))
+                num += 2 * sign * wider >= change and on < going_on * change
+            found[number, column] = num
+
+
+def _share_of(found: Any, num_lines: Any, line_fraction: Any, most: Any, kept: Any) -> float:
+    """Share of so many lines in each of the columns, of which `found` is how many have a step. Those with one in more
+    than the share `line_fraction` count as having none, unless more than the share `most` are of these. kept: share of
+    the columns, those with the fewest steps, that is counted."""
+    num, num_whole = len(found), 0
     for column in range(num):
-        num_lines += found[column] >= line_fraction * len(levels)
-    if num_lines <= most * num:
-        for column in range(num):
-            if found[column] >= line_fraction * len(levels):
-                found[column] = 0
+        num_whole += found[column] >= line_fraction * num_lines
+    counted = np.sort(found)  # the whole ones are last
+    if num_whole <= most * num:
+        counted = np.concatenate((np.zeros(num_whole, np.int32), counted[: num - num_whole]))
     num_kept, total = max(1, int(kept * num)), 0
-    if num_kept < num:
-        found = np.sort(found)
     for column in range(num_kept):
-        total += found[column]
-    return float(total / (len(levels) * num_kept))
+        total += counted[column]
+    return float(total / (num_lines * num_kept))
 
 
 def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:

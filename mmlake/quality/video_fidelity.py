@@ -102,7 +102,7 @@ def _some_frames(path: Path, span_s: Span | None) -> list[VideoFrame]:
     try:
         with open_media(path) as container:
             stream = picture_stream(container)
-            stream.codec_context.options = EXPORT
+            stream.codec_context.options |= EXPORT
             return list(_sought(container, stream, span_s))
     except (UnreadableItem, av.error.FFmpegError):
         return []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from mmlake.compute import Executor
-from mmlake.decoders import open_media
+from mmlake.cuts import CutSettings, Span, cut_film
+from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import DedupSettings, video
 from mmlake.embed import EmbedSettings, encode_file_query
 from mmlake.errors import UnreadableItem
@@ -28,8 +31,6 @@ def film(path: Path) -> Path:
 
 
 def recording(path: Path) -> Path:
-    import av
-
     with av.open(str(path), "w", format="mp4") as container:
         stream = container.add_stream("aac", rate=16_000, layout="mono")
         times_s = np.arange(16_000) / 16_000
@@ -44,8 +45,6 @@ def recording(path: Path) -> Path:
 
 def _titled(path: Path) -> Path:
     """The same streams under a title in Latin-1, as old tools wrote it."""
-    import av
-
     titled = path.with_stem("titled")
     with av.open(str(path)) as source, av.open(str(titled), "w", format="mp4") as sink:
         sink.metadata["title"] = "Caf@"
@@ -104,8 +103,6 @@ def test_a_file_without_the_right_to_read_it_is_no_fault_of_the_item(tmp_path):
 
 def test_one_wild_time_stamp_does_not_fill_the_memory(tmp_path):
     """A gap repeats the last frame; thirty years of them would be 8 billion."""
-    import av
-
     path = tmp_path / "a.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mjpeg", rate=10)
@@ -119,3 +116,50 @@ def test_one_wild_time_stamp_does_not_fill_the_memory(tmp_path):
         container.mux(stream.encode(None))
     planes, _ = video.sampled_planes(path, step_s=0.125)
     assert len(planes) == 40_000
+
+
+def film_of_old_x264(path: Path) -> Path:
+    """Chroma of full size, and a message that says build 142: decoders read it as that build wrote."""
+    rng = np.random.default_rng(5)
+    with av.open(str(path), "w") as container:
+        picture = container.add_stream("libx264", rate=25, options={"crf": "12", "g": "1"})
+        picture.width, picture.height, picture.pix_fmt = 160, 96, "yuv444p"
+        for _ in range(60):
+            noise = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((8, 8, 1))).astype(np.uint8)
+            container.mux(picture.encode(av.VideoFrame.from_ndarray(noise, format="rgb24")))
+        container.mux(picture.encode())
+    held = path.read_bytes()
+    message = re.search(rb"x264 - core \d{3}", held)
+    path.write_bytes(held.replace(message[0], b"x264 - core 142"))
+    return path
+
+
+def pictures(path: Path, *, from_s: float) -> dict[float, bytes]:
+    """The pixels of each frame behind that time, by its time."""
+    with open_media(path) as container:
+        container.seek(int(from_s * 1e6))
+        found = frames(container, picture_stream(container))
+        return {frame.time: frame.to_ndarray().tobytes() for frame in found if frame.time >= from_s}
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mkv"])
+def test_a_film_of_an_old_x264_has_the_same_pictures_from_any_keyframe_on(tmp_path: Path, ending: str) -> None:
+    path = film_of_old_x264(tmp_path / f"film.{ending}")
+    whole = pictures(path, from_s=0.0)
+    behind = pictures(path, from_s=1.7)
+    assert len(whole) == 60
+    assert len(behind) == 17
+    assert behind == {time_s: whole[time_s] for time_s in behind}
+
+
+def test_a_clip_of_a_film_of_an_old_x264_is_encoded_and_shows_what_the_film_shows(tmp_path: Path) -> None:
+    path = film_of_old_x264(tmp_path / "film.mp4")
+    span = Span(digest="1", parent_digest="2", start_us=1_000_000, end_us=2_000_000, start_frame=25, end_frame=50)
+    assert cut_film(path, tmp_path / "clip.mp4", span, settings=CutSettings(media="copy")).media == "encode"
+    with open_media(tmp_path / "clip.mp4") as container:
+        clip = [frame.to_ndarray(format="gray") for frame in frames(container, picture_stream(container))]
+    with open_media(path) as container:
+        film = [frame.to_ndarray(format="gray") for frame in frames(container, picture_stream(container))]
+    assert len(clip) == 25
+    for one, other in zip(clip, film[25:50], strict=True):
+        assert np.abs(one.astype(int) - other.astype(int)).mean() < 4

@@ -136,6 +136,18 @@ def test_lines_that_were_never_received_are_lost(fill: Callable[[np.ndarray], np
     assert traces([scene()])["lost_rows"] == 0
 
 
+def test_bars_of_a_chart_below_words_are_no_lines_that_were_lost() -> None:
+    """They go on to the bottom as a repeated line does, but have few sides where words have many."""
+    import cv2
+
+    slide = np.full((360, 640), 230, np.uint8)
+    for at in range(4):
+        cv2.putText(slide, "redohu oorh", (10, 50 + 50 * at), cv2.FONT_HERSHEY_SIMPLEX, 2.0, 120, 4)
+    for left in range(20, 640, 100):
+        slide[215:, left : left + 50] = 30
+    assert traces([slide])["lost_rows"] == 0
+
+
 def test_planes_of_zeros_are_a_colour_that_no_picture_has() -> None:
     import av
 
@@ -212,6 +224,16 @@ def test_a_patchwork_of_equal_squares_is_no_work_of_a_codec() -> None:
     codec = np.kron(rng.integers(0, 2, (45, 80)) * 12 + 90, np.ones((8, 8))).astype(np.uint8)
     assert texture_of(quilt)["blockiness"] < 0.01
     assert texture_of(codec)["blockiness"] > 0.2
+
+
+def test_a_patchwork_with_diagonals_from_corner_to_corner_is_no_work_of_a_codec() -> None:
+    """The mean of the eight lines of a block climbs along a slanting side from one edge of the grid to the next."""
+    rng, quilt = np.random.default_rng(11), np.empty((360, 640), np.uint8)
+    y, x = np.indices((40, 40))
+    for top, left in np.ndindex(9, 16):
+        half = x > y if rng.random() < 0.5 else x + y < 39
+        quilt[40 * top : 40 * top + 40, 40 * left : 40 * left + 40] = np.where(half, *rng.integers(40, 200, 2))
+    assert texture_of(quilt)["blockiness"] < 0.01
 
 
 def test_blocks_in_one_direction_alone_are_no_work_of_a_codec() -> None:

@@ -165,8 +165,8 @@ def _damaged(bases: list[Path], judged: FilmJudge, run: Run) -> dict[str, _Tally
             rng = np.random.default_rng(zlib.crc32(f"{run.seed} {name} {number}".encode()))
             try:
                 DAMAGES[name](film_of(base), out, rng)
-            except subprocess.CalledProcessError:
-                continue  # the program refuses this film: it is no case
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+                continue  # the program refuses this film, or takes minutes for it: it is no case
             tally.add(*judged.verdict(out), FOUND_BY[name])
             out.unlink()
             run.advance(1)
