@@ -51,15 +51,12 @@ def kernels() -> Kernels:
 
     u1, f4, f8, i8, none = numba.uint8, numba.float32, numba.float64, numba.int64, numba.void
     frozen, frozen1 = numba.types.Array(u1, 2, "C", readonly=True), numba.types.Array(u1, 1, "C", readonly=True)
-    ends, shares = i8[:, ::1], f4[:, ::1]
+    axes = 2 * (i8[:, ::1], f4[:, ::1])  # cells of lines and of columns
     inner = {one.__name__: numba.njit(one, nogil=True) for one in (_displaced, _edge, _below, _shrink, _gather, _moved)}
     entry = functools.partial(made, numba)
     return Kernels(
         small=entry(
-            none(
-                frozen, i8, ends, shares, ends, shares, u1, frozen, frozen, i8, i8, ends, shares, ends, shares,
-                ends, shares, ends, shares, u1[:, ::1], u1[::1],
-            ),  # fmt: skip
+            none(frozen, i8, *axes, u1, frozen, frozen, i8, i8, *axes, *axes, u1[:, ::1], u1[::1]),
             linked(_small, inner),
         ),
         compare=entry(
