@@ -9,6 +9,7 @@ from __future__ import annotations
 from mmlake.cli import (
     bench,
     bench_av,
+    clusters,
     environments,
     inspect,
     maintain,
@@ -26,6 +27,7 @@ __all__ = [
     "app",
     "bench",
     "bench_av",
+    "clusters",
     "environments",
     "inspect",
     "maintain",

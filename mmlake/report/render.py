@@ -270,7 +270,7 @@ class _View:
 
 def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
     given = [
-        ("summary", "Summary", not data.review),
+        ("summary", "Summary", data.rows or data.notes),
         ("review", "Review", data.review),
         ("flow", "Flow of rows", parts["flows"]),
         ("sources", "Usable by source", data.sources),
