@@ -108,7 +108,7 @@ def _clusters(modality: str, rows: Sequence[dict[str, Any]]) -> list[Cluster]:
 
 
 def write_cluster(lake: Lake, cluster: Cluster, path: Path, *, limit: int) -> int:
-    """Write the page: the survivor, and of its duplicates the `limit` nearest with what there is to see or to hear; all
+    """Write the page: the survivor, and of its duplicates the `limit` nearest with pictures, players and texts; all
     of them are in its table. Returns how many are shown."""
     shown = cluster.members[:limit]
     wanted = ", ".join(f"'{digest}'" for digest in (cluster.survivor, *(row["digest"] for row in shown)))
