@@ -79,6 +79,11 @@ class Registry:
         """Keys of the present shards that hold rows of the modality, sorted."""
         return [key for key, shard in self.known().items() if modality in shard.modalities]
 
+    def directories(self) -> list[str]:
+        """Those that hold the files of every shard that was ever there, sorted. Nothing is listed for it: a landing
+        zone of a million files would be, at each step over a corpus."""
+        return sorted({shard.directory for shard in (*self.known().values(), *self.gone().values())})
+
     def compare(self, listed: Iterable[Shard]) -> Listing:
         """The listing against what is known; nothing is recorded."""
         known, seen = self.known(), set()

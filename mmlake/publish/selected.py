@@ -42,7 +42,7 @@ def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None 
     """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none.
     rows: what `catalog_rows` gives for it, where that is known."""
     rows = catalog_rows(lake, recipe) if rows is None else rows
-    priorities = sources.priorities(lake.landing)
+    priorities = sources.priorities(lake.landing, lake.registry.directories())
     scan = partial(_scan, lake)
     selection = select(rows, scan, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
     kept = [pc.struct_field(pc.list_flatten(chunk), "digest") for chunk in selection.samples["parts"].chunks]

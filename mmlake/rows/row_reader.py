@@ -192,8 +192,7 @@ class _Origin:
 def _samples(
     shard: sources.Shard, landing: Landing, options: _Options, seen: set[str], parsed: ParsedFiles
 ) -> Iterator[_Sample]:
-    directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
-    origin = _Origin(shard.key, defaults_of(landing, directory), options, seen)
+    origin = _Origin(shard.key, defaults_of(landing, shard.directory), options, seen)
     sample: _Sample | None = None
     for item in sources.read(shard, landing=landing, settings=options.settings, parsed=parsed):
         if sample is None or sample.sample_id != item.sample_id:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mmlake import landing as zone
@@ -48,6 +49,11 @@ class Shard:
     part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
     limit: int | None = None  # number of samples taken from its start; None: all
     num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
+
+    @property
+    def directory(self) -> str:
+        """The one that its files lie in, whose `_source.json` governs it."""
+        return self.path if self.format == LOOSE else self.path.rpartition("/")[0] or "."
 
 
 def limited(shard: Shard, limit: int) -> Shard:
@@ -157,9 +163,13 @@ class Defaults:
 def defaults_of(landing: Landing, directory: str) -> Defaults:
     """The defaults of a directory: of `_source.json` files, then what the landing zone itself knows, then the first
     part of the path ("root" for loose files there)."""
+    return _defaults(landing, directory, partial(_source_file, landing))
+
+
+def _defaults(landing: Landing, directory: str, read: Callable[[str], dict[str, object]]) -> Defaults:
     fields: dict[str, object] = {}
     for path in _source_files(directory):
-        for name, value in _source_file(landing, path).items():
+        for name, value in read(path).items():
             fields.setdefault(name, value)
     for name, value in landing.defaults(directory).items():
         fields.setdefault(name, value)
@@ -176,13 +186,14 @@ def default_files(landing: Landing, directory: str) -> list[Entry]:
     return [entry for path in _source_files(directory) if (entry := landing.stat(path)) is not None]
 
 
-def priorities(landing: Landing | str | os.PathLike[str]) -> dict[str, int]:
+def priorities(landing: Landing | str | os.PathLike[str], directories: Iterable[str] | None = None) -> dict[str, int]:
     """Priority by source name, smaller wins; 100 where nobody said. A source that is given two priorities keeps the
-    smaller."""
+    smaller. directories: that hold files; where they are not known, the whole landing zone is listed."""
     landing = zone.as_landing(landing)
+    read = cache(partial(_source_file, landing))
     found: dict[str, int] = {}
-    for directory, _ in landing.directories():
-        given = defaults_of(landing, directory)
+    for directory in (name for name, _ in landing.directories()) if directories is None else directories:
+        given = _defaults(landing, directory, read)
         found[given.source] = min(found.get(given.source, given.priority), given.priority)
     return dict(sorted(found.items()))
 

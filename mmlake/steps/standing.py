@@ -71,7 +71,7 @@ def nodes(job: Job) -> pa.Table:
 
 def _occurrences(job: Job) -> pa.Table:
     """digest of an item, least (the priority that counts), num: over all of its sources."""
-    priorities = sources.priorities(job.lake.landing)
+    priorities = sources.priorities(job.lake.landing, job.lake.registry.directories())
 
     def rows() -> Iterator[pa.Table]:
         yield pa.table({"digest": pa.array([], pa.string()), "priority": pa.array([], pa.int32())})

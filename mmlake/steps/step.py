@@ -189,7 +189,7 @@ def _priorities(lake: Lake, modality: str, versions: Mapping[str, str], before: 
     if held is None:
         sources_of = (rows.column("source") for _, rows in lake.tables.scan(ITEMS.name, modality, columns=["source"]))
         held = dict.fromkeys(source for column in sources_of for source in column.unique().to_pylist())
-    given = sources.priorities(lake.landing)
+    given = sources.priorities(lake.landing, lake.registry.directories())
     return canonical_json({source: given.get(source, DEFAULT_PRIORITY) for source in sorted(held)})
 
 

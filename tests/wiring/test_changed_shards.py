@@ -5,6 +5,7 @@ from __future__ import annotations
 from mmlake import pipeline, publish
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
+from mmlake.sources import priorities
 from mmlake.steps import CORPUS_STEPS, row_steps
 from tests import make
 
@@ -46,4 +47,17 @@ def test_priorities_are_known_without_reading_the_rows_of_items_that_did_not_cha
     pipeline.refresh(lake)
     pipeline.run_tables(lake, modalities=["text"])
     monkeypatch.delattr("mmlake.tables.Tables.read")
+    monkeypatch.delattr("mmlake.landing.LocalLanding.directories")  # nor by listing what may be a million files
     assert not pipeline.stale_corpus(lake, "text")
+
+
+def test_the_priority_of_a_source_counts_as_long_as_its_folder_says_it(tmp_path) -> None:
+    """Also where its files are gone, and where folders above it say it."""
+    said = {"_source.json": b'{"priority":7}', "b/_source.json": b'{"source":"bb","priority":3}'}
+    files = {"a/x/a.jsonl": make.jsonl([make.prose(1)]), "b/a.jsonl": make.jsonl([make.prose(2)]), **said}
+    lake = Lake(tmp_path / "lake", landing=make.land(tmp_path / "landing", files))
+    pipeline.refresh(lake)
+    assert priorities(lake.landing, lake.registry.directories()) == priorities(lake.landing) == {"a": 7, "bb": 3}
+    (tmp_path / "landing" / "b" / "a.jsonl").unlink()
+    pipeline.refresh(lake)
+    assert priorities(lake.landing, lake.registry.directories()) == {"a": 7, "bb": 3}
