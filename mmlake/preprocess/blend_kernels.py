@@ -41,7 +41,7 @@ def blend_kernels() -> BlendKernels:
     return BlendKernels(
         walked=entry(none(frames, i8, f8[::1]), _walked),
         straight=entry(f8(frames, f8[::1], f8[::1]), _straight),
-        fitted=entry(none(frames, i8, i8, f8[:, ::1], f8[::1]), linked(_fitted, inner)),
+        fitted=entry(none(frames, i8, i8, f8, f8, f8[:, ::1], f8[::1]), linked(_fitted, inner)),
         alike=entry(f8(one, one), linked(_alike, inner)),
     )
 
@@ -143,14 +143,16 @@ def _placed(end: Any, target: Any) -> Any:
     return best_down, best_across, best
 
 
-def _fitted(frames: Any, begin: Any, stop: Any, weights: Any, out: Any) -> None:
+def _fitted(frames: Any, begin: Any, stop: Any, most_rest: Any, most_unevenness: Any, weights: Any, out: Any) -> None:
     """Fill, of the frames from `begin` to `stop`, the weights of the first and the last frame, both shifted to where
     they fit best; and over all of them the largest share of energy that stays unexplained, the largest unevenness, and
-    the largest share that the nearer end alone leaves."""
+    the largest share that the nearer end alone leaves. Ends with the first frame beyond one of the two bounds."""
     size = _ROWS * _COLUMNS
     target, first, last = np.empty((_ROWS, _COLUMNS)), np.empty((_ROWS, _COLUMNS)), np.empty((_ROWS, _COLUMNS))
     out[:] = 0.0
-    for at in range(begin, stop):
+    for number in range(stop - begin):
+        # from the middle on, where most of what is no blend leaves the bounds
+        at = begin + (number + (stop - begin) // 2) % (stop - begin)
         down, across, _ = _placed(frames[0], frames[at])
         other_down, other_across, _ = _placed(frames[-1], frames[at])
         for y in range(_ROWS):
@@ -177,6 +179,8 @@ def _fitted(frames: Any, begin: Any, stop: Any, weights: Any, out: Any) -> None:
         out[1] = max(out[1], _spread(target, first, last))
         alone = max(on_first * on_first / max(of_first, 1e-3), on_last * on_last / max(of_last, 1e-3))
         out[2] = max(out[2], 1 - alone / energy)
+        if out[0] > most_rest or out[1] > most_unevenness:
+            break
 
 
 def _spread(target: Any, first: Any, last: Any) -> Any:

@@ -194,12 +194,12 @@ def _is_blend(samples: Samples, start: int, stop: int) -> bool:
     middle = len(luma_SHW) // 2
     if not is_straight and not _fitted(luma_SHW, begin=middle, stop=middle + 1).is_mixed:
         return False  # most candidates end here: the middle alone costs a fraction of the stretch
-    fit = _fitted(luma_SHW)
+    fit = _fitted(luma_SHW, whole=is_straight)
     if not (is_straight or fit.is_blend) or fit.unlike < _MIN_UNLIKE:
         return False
     # a thing that leaves fast is neither end between two samples; what is blended is a blend in each of its frames
     luma_THW = samples.all_luma(start, stop)
-    if not (is_straight and _is_straight(luma_THW)) and not _fitted(luma_THW).is_mixed:
+    if not (is_straight and _is_straight(luma_THW)) and not _fitted(luma_THW, whole=False).is_mixed:
         return False
     left = _unexplained(samples.pictures[start : stop + 1])
     return left >= _STILL or (left >= _MOVING and fit.unlike >= _MIN_UNLIKE_MOVING and fit.is_blend)
@@ -235,11 +235,13 @@ class _Fit:
         return bool(self.is_mixed and _is_gradual(share_S) and share_S[0] < 0.3 and share_S[-1] > 0.7)
 
 
-def _fitted(luma_SHW: np.ndarray, *, begin: int = 0, stop: int | None = None) -> _Fit:
-    """How far each frame from `begin` to `stop` is a blend of the first and the last of all."""
+def _fitted(luma_SHW: np.ndarray, *, begin: int = 0, stop: int | None = None, whole: bool = True) -> _Fit:
+    """How far each frame from `begin` to `stop` is a blend of the first and the last of all; where not the whole is
+    asked for, only until one is no mixture of them."""
     stop = len(luma_SHW) if stop is None else stop
-    weights_S2, worst = np.empty((stop - begin, 2)), np.empty(3)
-    blend_kernels().fitted(luma_SHW, begin, stop, weights_S2, worst)
+    weights_S2, worst = np.zeros((stop - begin, 2)), np.empty(3)
+    bounds = (np.inf, np.inf) if whole else (_MAX_MOVED_RESIDUAL, _MAX_MOVED_UNEVENNESS)
+    blend_kernels().fitted(luma_SHW, begin, stop, *bounds, weights_S2, worst)
     return _Fit(weights_S2, *worst.tolist())
 
 
