@@ -1,5 +1,6 @@
 """CPU seconds from a file of sound to its mono 16 kHz track and its log-mel spectrogram, next to librosa's load and
-melspectrogram; and how many seconds of sound voice detection and alignment do per CPU second.
+melspectrogram; what fingerprints cost over a plain decode; and how many seconds of sound voice detection and alignment
+do per CPU second.
 
     python -m venv benchmarks/peers/librosa && benchmarks/peers/librosa/bin/pip install librosa==0.11.0
     OMP_NUM_THREADS=1 python benchmarks/av_sound.py RECORDING [--seconds 120] [--rounds 3] [--limit 4]
@@ -33,6 +34,8 @@ import numpy as np
 import soundfile
 import soxr
 
+from mmlake.decoders import frames, open_media
+from mmlake.dedup.audio import fingerprint
 from mmlake.loader import DECODERS
 from mmlake.preprocess import AlignSettings
 from mmlake.preprocess.align import Aligner
@@ -138,6 +141,26 @@ def ours(path: Path) -> tuple[float, float]:
     return track_s, timed(lambda: DECODERS["log_mel"](kept[0]))
 
 
+def decoded(path: Path) -> None:
+    """Plain decode, as a player does it: nothing is mixed, resampled or kept."""
+    with open_media(path) as container:
+        for _ in frames(container, container.streams.audio[0]):
+            pass
+
+
+def prints(recording: Path, seconds: float, rounds: int) -> None:
+    """Fingerprints of the kept track, its decoding included, as a share of a plain decode of the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"\nCPU seconds of {seconds:g} s of sound, least of {rounds} rounds")
+        print(f"{'file':<20}{'decode':>8}{'prints':>8}{'share':>8}")
+        for path in files(recording, seconds, Path(folder)):
+            track = audio_track(path, settings=PreprocessSettings())[1]
+            fingerprint(track)
+            plain_s = min(timed(lambda path=path: decoded(path)) for _ in range(rounds))
+            print_s = min(timed(lambda track=track: fingerprint(track)) for _ in range(rounds))
+            print(f"{path.stem:<20}{plain_s:8.3f}{print_s:8.3f}{print_s / plain_s:8.2f}")
+
+
 def compare(recording: Path, seconds: float, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = files(recording, seconds, Path(folder))
@@ -195,7 +218,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=4, help="recordings to align")
     chosen = parser.parse_args()
-    compare(chosen.recording, chosen.seconds, chosen.rounds)
+    prints(chosen.recording, chosen.seconds, chosen.rounds)
+    if PEER.exists():
+        compare(chosen.recording, chosen.seconds, chosen.rounds)
     speeds(chosen.recording, chosen.seconds, chosen.limit)
 
 
