@@ -19,7 +19,7 @@ RUN pip install --constraint constraints.txt ".[${EXTRAS}]"
 COPY mmlake mmlake
 COPY mmlake_resources mmlake_resources
 COPY mmlake_assets mmlake_assets
-RUN pip install --no-deps --force-reinstall .
+RUN pip install --no-deps --force-reinstall . && mmlake compile --json
 
 FROM python:${PYTHON}-slim
 ARG UID=1000

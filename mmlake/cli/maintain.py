@@ -17,6 +17,7 @@ from mmlake.cli.app import (
     LakeOption,
     SettingsOption,
     app,
+    bars_of,
     emit,
     open_lake,
     open_landing,
@@ -165,6 +166,26 @@ def sample(
     truth = generate(out, settings=SampleSettings(scale=scale))
     data = {"landing": str(out / "landing"), "truth": str(out / "truth.json"), "items": len(truth.items)}
     emit(data, as_json=as_json, draw=lambda screen: screen.print(key_values(data)))
+
+
+@app.command("compile", rich_help_panel="Maintain")
+def compile_(as_json: JsonOption = False) -> None:
+    """Compile the inner loops of deduplication, films and speech now, once for this machine, instead of at the first
+    run that needs them.
+
+    Example: `mmlake compile`, in a Dockerfile `RUN mmlake compile`
+    """
+    from rich.progress import Progress
+
+    from mmlake.compiled_loops import LOOPS, compile_all
+
+    took = {}
+    with Progress(**bars_of(as_json)) as progress:
+        task = progress.add_task("compiling", total=len(LOOPS))
+        for name, seconds in compile_all():
+            took[name] = round(seconds, 2)
+            progress.advance(task)
+    emit({"seconds": took}, as_json=as_json, draw=lambda screen: screen.print(key_values(took)))
 
 
 @app.command(rich_help_panel="Maintain", hidden=True)

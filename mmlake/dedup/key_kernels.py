@@ -35,7 +35,7 @@ class Kernels(NamedTuple):
 
 def compiled(num_values: int) -> Kernels | None:
     """The kernels, once this process has had enough work for them; None before, and where numba is absent."""
-    return _kernels() if text_kernels.is_worthwhile(num_values // _WORK) else None
+    return kernels() if text_kernels.is_worthwhile(num_values // _WORK) else None
 
 
 def numbered(
@@ -69,14 +69,15 @@ def tied(numbers: NDArray[np.int32], offsets: NDArray[np.int64], num_keys: int) 
 
     numbers: of the keys of all units, one unit's after the other; offsets: where each unit's begin.
     """
-    kernels = compiled(len(numbers))
+    found = compiled(len(numbers))
     first_of, holder = np.arange(len(offsets) - 1), np.full(num_keys, -1, np.int64)
-    (_tied if kernels is None else kernels.tied)(numbers, offsets, holder, first_of)
+    (_tied if found is None else found.tied)(numbers, offsets, holder, first_of)
     return first_of
 
 
 @functools.lru_cache(maxsize=1)
-def _kernels() -> Kernels | None:
+def kernels() -> Kernels | None:
+    """The kernels, or None without numba."""
     found = loops(
         "keys",
         {

@@ -53,7 +53,7 @@ _work = [0]  # units of work asked for so far in this process
 
 def compiled(work: int) -> Kernels | None:
     """The kernels, once this process has had enough work for them; None before, and where numba is absent."""
-    return _kernels() if is_worthwhile(work) else None
+    return kernels() if is_worthwhile(work) else None
 
 
 def is_worthwhile(work: int) -> bool:
@@ -63,7 +63,8 @@ def is_worthwhile(work: int) -> bool:
 
 
 @functools.lru_cache(maxsize=1)
-def _kernels() -> Kernels | None:
+def kernels() -> Kernels | None:
+    """The kernels, or None without numba."""
     inner = (_mixed, _short, _spaced_words, _words, _sort, _distinct)
     rest = ("i8*", "u1*", "u8", "u8*", "u8*", "i8*", "u8*", "i8*", ROOM)
     found = loops(

@@ -135,14 +135,14 @@ def _distances(sequences_NE: np.ndarray, recognized_R: np.ndarray) -> tuple[np.n
     """(edit distances of all beginnings of the first sequence, shape (E + 1, R + 1); mean distance of the others)."""
     num_sequences, num_expected = sequences_NE.shape
     table = np.empty((num_expected + 1, len(recognized_R) + 1))
-    _editing()(sequences_NE[:1], recognized_R, _COSTS, table, np.empty(1))
+    editing()(sequences_NE[:1], recognized_R, _COSTS, table, np.empty(1))
     rows = np.empty((2, len(recognized_R) + 1))
-    _editing()(sequences_NE[1:], recognized_R, _COSTS, rows, others := np.empty(num_sequences - 1))
+    editing()(sequences_NE[1:], recognized_R, _COSTS, rows, others := np.empty(num_sequences - 1))
     return table, float(others.mean())
 
 
 @functools.lru_cache(maxsize=1)
-def _editing() -> Callable[..., None]:
+def editing() -> Callable[..., None]:
     """`_edit`, compiled once per machine."""
     import numba
 

@@ -30,7 +30,7 @@ def features(samples: np.ndarray) -> np.ndarray:
     if not num_frames:
         return np.zeros((3, 0, _NUM_CEPSTRA), np.float32)
     power_TB = _band_powers(np.asarray(samples, np.float32), num_frames)
-    _noise_suppression()(power_TB)
+    noise_suppression()(power_TB)
     cepstra_TK = np.log(power_TB.astype(np.float32) + _LEAST) @ _cosines()
     cepstra_TK -= cepstra_TK.mean(axis=0)
     around = np.pad(cepstra_TK, ((3, 3), (0, 0)), mode="edge")
@@ -78,7 +78,8 @@ def _cosines() -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
-def _noise_suppression() -> Callable[[np.ndarray], None]:
+def noise_suppression() -> Callable[[np.ndarray], None]:
+    """`_suppress_noise`, compiled once per machine."""
     import numba
 
     compiled: Callable[[np.ndarray], None] = made(numba, numba.void(numba.float64[:, ::1]), _suppress_noise)

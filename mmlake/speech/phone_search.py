@@ -41,7 +41,7 @@ def spoken_phones(model: PhoneModel, scores: Scores) -> list[Span]:
     begin, before = (np.zeros((num_frames, len(model.phones)), np.int32) for _ in range(2))
     ends = np.empty(len(model.phones), np.float32)
     columns_P = scores.column_of[model.states_P]
-    _searches().loop(
+    searches().loop(
         scores.values_TS, columns_P, model.transitions_P, model.trigrams, model.silence, begin, before, ends
     )
     phone, last, found = int(ends.argmax()), num_frames - 1, []
@@ -147,7 +147,7 @@ def word_spans(graph: WordGraph, scores: Scores) -> list[Span] | None:
     begin, before = (np.zeros((num_frames, num_nodes), np.int32) for _ in range(2))
     ends = np.empty(num_nodes, np.float32)
     transitions_N = graph.model.transitions_P[graph.phones]
-    _searches().graph(
+    searches().graph(
         scores.values_TS, columns_N, transitions_N, firsts, sources, logarithms, furthest_N, _BEAM, begin, before, ends
     )
     node = max(graph.ends, key=lambda one: ends[one])
@@ -165,7 +165,7 @@ def word_spans(graph: WordGraph, scores: Scores) -> list[Span] | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _searches() -> Searches:
+def searches() -> Searches:
     """The searches; compiling them takes some seconds, once."""
     import numba
 

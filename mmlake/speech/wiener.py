@@ -37,7 +37,7 @@ def wiener_filtered(samples: np.ndarray, speech: Sequence[tuple[float, float]]) 
     before = np.ones(_SIZE // 2 + 1)
     for start in range(0, len(frames), _BLOCK):
         spectra = rfft(frames[start : start + _BLOCK] * window)
-        _attenuation()(spectra, noise, before)
+        attenuation()(spectra, noise, before)
         parts = irfft(spectra, _SIZE) * window
         own = found[start * _HOP : (start + len(parts) + _SIZE // _HOP - 1) * _HOP].reshape(-1, _HOP)
         for quarter in range(_SIZE // _HOP):
@@ -70,7 +70,8 @@ def _noise_power(frames: np.ndarray, window: np.ndarray, quiet: np.ndarray) -> n
 
 
 @functools.lru_cache(maxsize=1)
-def _attenuation() -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
+def attenuation() -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
+    """`_attenuate`, compiled once per machine."""
     import numba
 
     numbers = numba.float64[::1]

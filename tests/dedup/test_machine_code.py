@@ -19,7 +19,7 @@ LATER = """
 import sys
 from mmlake.dedup import text, text_kernels
 text_kernels._work[0] = 10**12
-assert len(text.print_table(["a b c d e f"] * 9)["shingles"]) == 9 and text_kernels._kernels() is not None
+assert len(text.print_table(["a b c d e f"] * 9)["shingles"]) == 9 and text_kernels.kernels() is not None
 print([name for name in ("numba", "pyarrow", "pandas", "cv2") if name in sys.modules])
 """
 

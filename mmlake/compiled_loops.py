@@ -1,0 +1,33 @@
+"""All loops that numba compiles, compiled ahead: when an image of a machine is made, or before tests.
+
+Without it each is compiled where it is first needed, and whoever needs it at that time waits. Where the machine code is
+kept is said in `mmlake.compiling` and `mmlake.dedup.machine_code`; of another processor it is compiled again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Iterator
+
+# what they serve -> (module, function that compiles and loads them)
+LOOPS = {
+    "prints of texts": ("mmlake.dedup.text_kernels", "kernels"),
+    "shared keys": ("mmlake.dedup.key_kernels", "kernels"),
+    "pairs of texts": ("mmlake.dedup.text_walk_kernels", "kernels"),
+    "small planes of films": ("mmlake.preprocess.plane_kernels", "kernels"),
+    "textures of films": ("mmlake.preprocess.texture_kernels", "texture_kernels"),
+    "dissolves": ("mmlake.preprocess.blend_kernels", "blend_kernels"),
+    "agreement of transcripts": ("mmlake.preprocess.agreement", "editing"),
+    "denoising of speech": ("mmlake.speech.wiener", "attenuation"),
+    "cepstra of speech": ("mmlake.speech.cepstra", "noise_suppression"),
+    "alignment of phones": ("mmlake.speech.phone_search", "searches"),
+}
+
+
+def compile_all() -> Iterator[tuple[str, float]]:
+    """(what the loops serve, seconds that it took), one after the other."""
+    for name, (module, function) in LOOPS.items():
+        began = time.perf_counter()
+        getattr(importlib.import_module(module), function)()
+        yield name, time.perf_counter() - began
