@@ -13,13 +13,14 @@ from mmlake.cli.app import app
 from mmlake.compiled_loops import LOOPS
 
 ROOT = Path(mmlake.__file__).parent
+IMPORT = re.compile(r"^from mmlake\.(compiling import (linked, )?made|dedup\.machine_code import .*\bloops)\b", re.M)
 
 
 def test_each_module_with_compiled_loops_is_named() -> None:
     """A module that takes the signatures of its loops from its first call has nothing to compile ahead."""
     found = set()
     for path in ROOT.rglob("*.py"):
-        if re.search(r"^from mmlake\.(compiling import (linked, )?made|dedup\.machine_code import .*\bloops)\b", path.read_text(), re.MULTILINE):
+        if IMPORT.search(path.read_text()):
             found.add("mmlake." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
     assert {module for module, _ in LOOPS.values()} == found
 
