@@ -79,6 +79,19 @@ class Registry:
         """Keys of the present shards that hold rows of the modality, sorted."""
         return [key for key, shard in self.known().items() if modality in shard.modalities]
 
+    def moved_from(self, key: str) -> list[str]:
+        """Keys of the shards that are gone and had as many bytes in the same format as this one has: it may be one of
+        them under another name. Its revision says nothing of that, since names and times count in it."""
+        if not self.path.exists():
+            return []
+        with self._open() as database:
+            given = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
+            if given is None or not (own := _shard(given[0])).size_bytes:
+                return []
+            alike = "SELECT key, shard FROM shards WHERE present = 0 AND shard LIKE ? ORDER BY key"
+            rows = [(gone, _shard(text)) for gone, text in database.execute(alike, (f"%{own.size_bytes}%",))]
+        return [gone for gone, one in rows if (one.size_bytes, one.format) == (own.size_bytes, own.format)]
+
     def directories(self) -> list[str]:
         """Those that hold the files of every shard that was ever there, sorted. Nothing is listed for it: a landing
         zone of a million files would be, at each step over a corpus."""

@@ -1,5 +1,5 @@
 """The tables that a table may take rows over from: the one that it replaces, or those of the shards that its files were
-in before their directory was divided otherwise.
+in before their directory was divided otherwise, or that were there under another name.
 
 A directory of more loose files than one shard may have becomes several, so the shard that it was is gone although its
 files are not. Its tables are put aside, or each of its items would stand in the lake twice, until all that came of it
@@ -29,8 +29,8 @@ class Former:
 
 
 def former_tables(lake: Lake, slot: Slot) -> list[Former]:
-    """The slot's own table; where there is none, those put aside whose shards had its files: of longer parts of the
-    directory, or of shorter ones."""
+    """The slot's own table; where there is none, those put aside whose shards had its files, of longer parts of the
+    directory or of shorter ones, and those of shards that are gone and may be this one under another name."""
     if (stamp := lake.tables.stamp(slot)) is not None:
         return [Former(lake.tables, slot, stamp)]
     aside = aside_tables(lake)
@@ -42,6 +42,10 @@ def former_tables(lake: Lake, slot: Slot) -> list[Former]:
             one = Slot(slot.table, slot.modality, key)
             if (stamp := aside.stamp(one)) is not None:
                 found.append(Former(aside, one, stamp))
+    for key in lake.registry.moved_from(slot.shard):
+        one = Slot(slot.table, slot.modality, key)
+        if (stamp := lake.tables.stamp(one)) is not None:
+            found.append(Former(lake.tables, one, stamp))
     return found
 
 

@@ -48,6 +48,10 @@ SECOND = {
     "audio/a.tar": make.tar({"0.wav": make.sound(1, seconds=0.75), "1.wav": make.sound(2, seconds=0.75), "1.srt": CUE}),
 }
 PICTURES = [*map(make.picture, range(1, 4)), b"\x89PNG"]
+SHARDS_MOVED = (
+    ("text", "text/b.jsonl"), ("image", "image/b.tar"), ("video", "video/b.tar"), ("audio", "audio/b.tar"),
+    ("image", "pictures/old"),
+)  # fmt: skip
 BY_ROWS = ("tracks", "units", "measures", "fingerprints", "embeddings")
 NUM_NEW = {"text": 2, "image": 1, "video": 1, "audio": 1}  # items, those that say something else included
 
@@ -280,6 +284,20 @@ def test_a_file_whose_blob_is_lost_is_read_again(tmp_path) -> None:
     lake = Lake(lake.root, landing=tmp_path / "landing", executor=Executor("cpu"), runner=InProcess())
     run_step(steps.ROW_STEPS["items"], lake, "audio", "sounds", force=True)
     assert lake.store.read(digest_of(data)) == data
+
+
+def test_a_shard_under_another_name_makes_no_row_again(tmp_path, parts) -> None:
+    """A directory that was renamed, and files that were."""
+    photos = {f"photos/{at}.png": picture for at, picture in enumerate(PICTURES)}
+    opened(tmp_path / "grown", FIRST | photos)
+    parts.clear()
+    moved = {name.replace("/a.", "/b."): data for name, data in FIRST.items()}
+    moved |= {name.replace("photos/", "pictures/old/"): data for name, data in photos.items()}
+    grown = opened(tmp_path / "grown", moved)
+    made = {f"{modality}/{table}[{shard}]" for modality, shard in SHARDS_MOVED for table in BY_ROWS}
+    assert {name: parts.get(name, "none") for name in made} == dict.fromkeys(made, 0)
+    fresh = versions(opened(tmp_path / "new", moved))
+    assert {slot: version for slot, version in versions(grown).items() if slot in fresh} == fresh
 
 
 def test_a_directory_that_is_divided_keeps_its_rows_and_holds_no_file_twice(tmp_path, parts) -> None:
