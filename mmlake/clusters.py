@@ -24,6 +24,7 @@ from mmlake.tables import Slot
 
 _COLUMNS = ("digest", "survivor", "cluster_size", "radius", "tier", "method", "score", "relation", "reason")
 _REASONS = 4  # named of a cluster
+_LINES = 5_000  # of a table that a browser opens at once
 _SETTINGS = ReportSettings(max_bytes=60_000_000, max_audio_bytes=800_000, max_text_chars=1_500)
 
 
@@ -108,8 +109,8 @@ def _clusters(modality: str, rows: Sequence[dict[str, Any]]) -> list[Cluster]:
 
 
 def write_cluster(lake: Lake, cluster: Cluster, path: Path, *, limit: int) -> int:
-    """Write the page: the survivor, and of its duplicates the `limit` nearest with pictures, players and texts; all
-    of them are in its table. Returns how many are shown."""
+    """Write the page: the survivor, and of its duplicates the `limit` nearest with pictures, players and texts; a
+    line about each is in its table, of many the furthest. Returns how many are shown."""
     shown = cluster.members[:limit]
     wanted = ", ".join(f"'{digest}'" for digest in (cluster.survivor, *(row["digest"] for row in shown)))
     found = lake.catalog.read(list(EXAMPLE_COLUMNS), where=f"digest IN ({wanted})").to_pylist()
@@ -129,7 +130,7 @@ def write_cluster(lake: Lake, cluster: Cluster, path: Path, *, limit: int) -> in
         size=cluster.size,
         radius=cluster.radius,
         reasons=list(cluster.reasons.items()),
-        furthest=[_line(row) for row in reversed(cluster.members)],
+        furthest=[_line(row) for row in cluster.members[: -_LINES - 1 : -1]],
     )
     counted = ", ".join(f"{num:,} {tier}" for tier, num in cluster.tiers.items())
     data = ReportData(
