@@ -49,8 +49,9 @@ finally:
         child.kill()
         child.wait()
 """
-ATTENDED = (
-    "import os, sys; from mmlake_assets import caller_watch; caller_watch._PATIENCE_S = 1.0; "
+ATTENDED = (  # a shell that was left with nohup ignores SIGHUP, and with it what is started there
+    "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "from mmlake_assets import caller_watch; caller_watch._PATIENCE_S = 1.0; "
     "sys.exit(caller_watch.become([sys.executable, '-S', *sys.argv[1:]], os.environ, held=0))"
 )
 
