@@ -24,6 +24,7 @@ _SCHEMA = (
 )
 _REMEMBERED = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _PRESENT = "is_present"
+_MOST_MOVED = 8  # shards that one may have been: recordings of one length may all have as many bytes
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -57,45 +58,44 @@ class Registry:
 
     def known(self) -> dict[str, Shard]:
         """Every shard that was there at the last scan, by key."""
-        if not self.path.exists():
-            return {}
-        with self._open() as database:
-            return {
-                key: _shard(text)
-                for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 1 ORDER BY key")
-            }
+        return self._shards("WHERE present = 1")
 
     def gone(self) -> dict[str, Shard]:
         """The shards that were there once and are not now, by key."""
-        if not self.path.exists():
-            return {}
-        with self._open() as database:
-            return {
-                key: _shard(text)
-                for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 0 ORDER BY key")
-            }
+        return self._shards("WHERE present = 0")
 
     def keys(self, modality: str) -> list[str]:
         """Keys of the present shards that hold rows of the modality, sorted."""
         return [key for key, shard in self.known().items() if modality in shard.modalities]
 
     def moved_from(self, key: str) -> list[str]:
-        """Keys of the shards that are gone and had as many bytes in the same format as this one has: it may be one of
-        them under another name. Its revision says nothing of that, since names and times count in it."""
-        if not self.path.exists():
+        """Keys of shards that are gone and had as many bytes in the same format as this one has: it may be one of them
+        under another name. Its revision says nothing of that, since names and times count in it. Of many a few, those
+        first whose path ends like its own: a directory above them was renamed."""
+        own = self._shards("WHERE key = ?", key).get(key)
+        if own is None or not own.size_bytes:
             return []
-        with self._open() as database:
-            given = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
-            if given is None or not (own := _shard(given[0])).size_bytes:
-                return []
-            alike = "SELECT key, shard FROM shards WHERE present = 0 AND shard LIKE ? ORDER BY key"
-            rows = [(gone, _shard(text)) for gone, text in database.execute(alike, (f"%{own.size_bytes}%",))]
-        return [gone for gone, one in rows if (one.size_bytes, one.format) == (own.size_bytes, own.format)]
+        alike = [
+            one
+            for one in self._shards("WHERE present = 0 AND shard LIKE ?", f"%{own.size_bytes}%").values()
+            if (one.size_bytes, one.format) == (own.size_bytes, own.format)
+        ]
+        name = own.path.rpartition("/")[2]
+        alike.sort(key=lambda one: (one.path.rpartition("/")[2] != name, one.key))
+        return [one.key for one in alike[:_MOST_MOVED]]
 
     def directories(self) -> list[str]:
         """Those that hold the files of every shard that was ever there, sorted. Nothing is listed for it: a landing
         zone of a million files would be, at each step over a corpus."""
-        return sorted({shard.directory for shard in (*self.known().values(), *self.gone().values())})
+        return sorted({shard.directory for shard in self._shards().values()})
+
+    def _shards(self, where: str = "", *given: str) -> dict[str, Shard]:
+        """The shards of these rows by key, sorted."""
+        if not self.path.exists():
+            return {}
+        with self._open() as database:
+            rows = database.execute(f"SELECT key, shard FROM shards {where} ORDER BY key", given)
+            return {key: _shard(text) for key, text in rows}
 
     def compare(self, listed: Iterable[Shard]) -> Listing:
         """The listing against what is known; nothing is recorded."""

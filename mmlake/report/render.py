@@ -91,7 +91,9 @@ def render_report(
     points = sum(min(len(each.points), settings.max_points) for each in data.maps)
     media = max(int((settings.max_bytes - _MARKUP_BYTES - points * _MARKUP_BYTES_PER_POINT) * media_share), 0)
     view = _View(settings, media)
+    figures = _figures(data)
     parts = {
+        "summary": bool(figures or data.rows or data.notes),
         "flows": [
             (modality, flow(steps, title=f"rows of {modality} through the stages"))
             for modality, steps in data.flows.items()
@@ -116,7 +118,7 @@ def render_report(
             script=script,
             policy=_policy(css, script),
             sections=_sections(data, parts),
-            figures=_figures(data),
+            figures=figures,
             total=_total(data.rows),
             truth=any(row.planted is not None for row in data.tiers),
             estimates=any(row.estimated for row in data.tiers),
@@ -270,7 +272,7 @@ class _View:
 
 def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
     given = [
-        ("summary", "Summary", data.rows or data.notes),
+        ("summary", "Summary", parts["summary"]),
         ("review", "Review", data.review),
         ("flow", "Flow of rows", parts["flows"]),
         ("sources", "Usable by source", data.sources),

@@ -294,13 +294,15 @@ def _changed(
         )
         if known is None or not _is_made_alike(step, job, former.stamp, inputs):
             continue
+        stand = left.same_as(known)
+        if not (num_standing := pc.sum(stand).as_py()):  # a shard of as many bytes that was another
+            continue
         try:
             rows = former.tables.read(former.slot)
         except TableCorrupt:  # it is replaced
             continue
-        stand = left.same_as(known)
         parts.append(rows.filter(pc.is_in(rows[step.remade_by], value_set=left.keys.filter(stand))))
-        share = (pc.sum(stand).as_py() or 0) / max(len(known.keys), 1)
+        share = num_standing / len(known.keys)
         seconds, cpu_seconds = seconds + share * former.stamp.seconds, cpu_seconds + share * former.stamp.cpu_seconds
         left = left.filter(pc.invert(stand))
     num, num_left = len(versions.keys), len(left.keys)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mmlake import pipeline, publish
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.sources import priorities
+from mmlake.registry import Registry
+from mmlake.sources import Shard, priorities
 from mmlake.steps import CORPUS_STEPS, row_steps
 from tests import make
 
@@ -61,3 +64,17 @@ def test_the_priority_of_a_source_counts_as_long_as_its_folder_says_it(tmp_path)
     (tmp_path / "landing" / "b" / "a.jsonl").unlink()
     pipeline.refresh(lake)
     assert priorities(lake.landing, lake.registry.directories()) == {"a": 7, "bb": 3}
+
+
+def test_of_many_shards_with_as_many_bytes_those_of_the_same_name_may_be_the_one_that_moved(tmp_path) -> None:
+    def shards(folder: str) -> list[Shard]:
+        common = {"format": "tar", "modalities": ("audio",), "size_bytes": 4096, "modified_ns": 1, "revision": folder}
+        return [Shard(key=f"{folder}/{at:02}.tar", path=f"{folder}/{at:02}.tar", **common) for at in range(20)]
+
+    registry = Registry(tmp_path / "landing.sqlite")
+    registry.record(shards("old"))
+    registry.record(shards("new"), gone=[shard.key for shard in shards("old")])
+    found = registry.moved_from("new/17.tar")
+    assert found[0] == "old/17.tar" and 1 < len(found) < 20
+    registry.record([replace(shards("new")[3], size_bytes=409)])
+    assert registry.moved_from("new/03.tar") == [] and registry.moved_from("new/99.tar") == []
