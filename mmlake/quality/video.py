@@ -9,7 +9,8 @@ import numpy as np
 
 from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
-from mmlake.quality.image import focus_blur, luma
+from mmlake.quality.focus import focus_blur
+from mmlake.quality.image import luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.mismatch import MISMATCH_RULES
 from mmlake.quality.mos import MOS_MEASUREMENT
@@ -140,7 +141,7 @@ VIDEO_MEASUREMENTS = (
         columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots", "decoded"),
         take=video_measures,
         blobs=_keyframes,
-        revision="5",
+        revision="6",
     ),
     FIDELITY_MEASUREMENT,
     SOUND_MEASUREMENT,

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageCms, ImageDraw, ImageFilter
 from quality_media import image_track, measures_of, picture, rules_broken
 
-from mmlake.quality.image import blur
+from mmlake.quality.focus import blur, focus_blur
 from mmlake.store import BlobStore
 
 
@@ -90,3 +90,21 @@ def test_five_to_one_is_an_extreme_aspect(store, width_px, is_broken):
 def test_a_blob_that_no_longer_decodes_is_kept_out(store):
     row = image_track(store, picture()) | {"digest": store.put(b"not a picture")}
     assert rules_broken(row, store) == ["unmeasured"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (17, 500), (18, 18), (143, 147), (150, 163), (37, 512)])
+def test_pictures_of_every_size_have_a_blur_or_none(shape):
+    value = focus_blur(np.random.default_rng(0).uniform(0, 255, shape).astype(np.float32), parts=8)
+    assert (value is None) == (min(shape) < 18)
+    assert value is None or 0 < value < 1
+
+
+def test_of_a_picture_in_pieces_the_sharpest_counts_as_if_it_were_alone():
+    plane = np.asarray(picture(1, size=(512, 384), blur_px=6).convert("L"), np.float32)
+    sharp = np.asarray(picture(2, size=(512, 384)).convert("L"), np.float32)
+    places = [np.s_[top : top + 48, left : left + 64] for top in range(0, 384, 96) for left in range(0, 512, 128)]
+    for place in places:
+        plane[place] = sharp[place]
+    alone = min(blur(sharp[place]) for place in places)
+    assert focus_blur(plane, parts=8) == pytest.approx(alone, abs=0.05)
+    assert blur(plane) > alone + 0.1
