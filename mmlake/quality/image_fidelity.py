@@ -110,10 +110,9 @@ def _bands(height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.int
 
 
 def _medians(values_NM: NDArray[np.floating]) -> NDArray[np.floating]:
-    """np.median(axis=1) without its checks, which take ten times as long for some hundred values."""
+    """np.median(axis=1) by sorting, which takes a tenth of its time for some hundred values (a partition a fifth)."""
     low, middle = (values_NM.shape[1] - 1) // 2, values_NM.shape[1] // 2
-    parted = np.partition(values_NM, (low, middle), axis=1)
-    medians: NDArray[np.floating] = parted[:, low : middle + 1].mean(axis=1)
+    medians: NDArray[np.floating] = np.sort(values_NM, axis=1)[:, low : middle + 1].mean(axis=1)
     return medians
 
 
