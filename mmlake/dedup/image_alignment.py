@@ -39,9 +39,13 @@ _LOSS, _OTHER_FRAME = 5.0, 0.1
 _SAME_FRAME = 0.02  # change of scale, and shift by the side
 _SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this size counts nothing
 _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
+# a photograph of 32 px has a quarter of the pixels of its thumbnail, so few numbers say less against it
+_FEW_DIMENSIONS, _TINY_CORRELATION = 16.0, 0.98
+_LONE = 20.0  # over the mean difference: what is larger than that is in one place
 # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing; how far its alignment may be
 # from the one that the boxes say: bend and scale, pixels of the thumbnail
 _DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.6
+_PULLED_PX, _TINY_PULLED_PX = 12.0, 9.0  # of the thumbnail: an alignment that was pulled further shows another thing
 # of those in another tone, which a fitted curve can bring near to what they are not
 _TONED_CORRELATION, _TONED_SPOT = 0.985, 0.12
 
@@ -191,10 +195,18 @@ def _places(one: View, other: View) -> list[_Place]:
             region=template.regions[region],
             orientation=orientation,
             side_px=min(view.side_px, template.side_px),
-            is_drawn=min(view.flat, template.flat) >= _DRAWN_FLAT,
+            is_drawn=_is_drawn(view, template),
         )
         for correlation, view, template, orientation, box, region in found
     ]
+
+
+def _is_drawn(one: View, other: View) -> bool:
+    """Whether both are drawings on a flat ground; of tiny pictures, where a silhouette before the sky is no more than
+    that, whether they are so together."""
+    if min(one.side_px, other.side_px) < SMALL_PX:
+        return one.flat + other.flat >= 2 * _DRAWN_FLAT
+    return min(one.flat, other.flat) >= _DRAWN_FLAT
 
 
 def _turned(box: Box, orientation: int) -> Box:
@@ -230,17 +242,23 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     is_whole = moved < _SAME_FRAME
     if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
         return Likeness(False, 0.0, orientation, is_whole)
-    sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
+    is_tiny = place.side_px < SMALL_PX
+    sigma_px = _SMALL_SIGMA_PX if is_tiny else _SIGMA_PX
     toned = _toned(view, template, seen)
     found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
     differing, contrast = _differences(toned, template, seen)
     bound, spot = correlation, _SPOT
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
-    if dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
+    if is_tiny and not place.is_drawn and _FEW_DIMENSIONS <= dimensions < _PLAIN_DIMENSIONS:
+        bound = max(bound, _TINY_CORRELATION)
+    elif dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
         is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
         bound, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
+    # what sharpened or coded all of a tiny picture moves each of its pixels a little; another mouth, one place
+    if is_tiny and not place.is_drawn and spots.any() and differing.max() <= _LONE * differing[seen].mean():
+        spots = _differences(toned, template, seen, pixel=2)[0] > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
         marked = marked_places(spots, seen, place.side_px)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
@@ -302,7 +320,8 @@ def _aligned(place: _Place) -> Floats:
     except cv2.error:  # does not converge: nothing in common, or nothing to hold on to
         return said
     sizes = [np.linalg.det(one[:, :2].astype(np.float64)) for one in (found, said)]
-    is_near = np.abs(found - said).max() <= 12 and abs(sizes[0] / sizes[1] - 1) <= 0.3
+    most_px = _TINY_PULLED_PX if place.side_px < SMALL_PX else _PULLED_PX
+    is_near = np.abs(found - said).max() <= most_px and abs(sizes[0] / sizes[1] - 1) <= 0.3
     return found if is_near else said
 
 
@@ -332,12 +351,13 @@ def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px:
     return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike
 
 
-def _differences(view: Floats, template: Floats, seen: Mask) -> tuple[Floats, float]:
-    """(grey levels by which two of one tone differ in each place but for a pixel's shift; contrast of the template)."""
+def _differences(view: Floats, template: Floats, seen: Mask, *, pixel: int = 1) -> tuple[Floats, float]:
+    """(grey levels by which two of one tone differ in each place but for a pixel's shift; contrast of the template).
+    pixel: side of one of the picture's in the thumbnail's."""
     import cv2
 
-    own, its = (cv2.GaussianBlur(plane, (0, 0), 0.6) for plane in (view, template))
-    square = np.ones((3, 3), np.uint8)
+    own, its = (cv2.GaussianBlur(plane, (0, 0), 0.6 * pixel) for plane in (view, template))
+    square = np.ones((2 * pixel + 1,) * 2, np.uint8)
     outside = [
         np.maximum(cv2.erode(plane, square) - other, other - cv2.dilate(plane, square))
         for plane, other in ((own, its), (its, own))
