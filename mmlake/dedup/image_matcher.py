@@ -19,7 +19,7 @@ from mmlake.engine import cumulated, current
 from mmlake.picture_pieces import PIECE_PX
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
-_KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
+_KEPT_VIEWS = 256  # pictures made ready for comparisons: 70 kB each
 _PICTURES = 1 << 12  # at once
 _LEAST_NORM = 1.0  # grey levels; plain pieces have no detail that could be shared
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
