@@ -24,6 +24,7 @@ from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
 _PRINTS = ("digest", "method", "hashes", "status")
+_OF_TEXTS = ("shingles", "words")  # methods of fingerprints that say whether two texts say other things
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,7 @@ def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
     parent = units["parent_digest"].take(pc.index_in(digests, value_set=units["digest"].combine_chunks()))
     parents = pc.index_in(parent, value_set=pc.unique(parent)).to_numpy()
-    prints = dedup.prints_of(
-        job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)), ("shingles", "words"), digests
-    )
+    prints = dedup.prints_of(_prints_of_texts(job), _OF_TEXTS, digests)
     veto = dedup.text_veto(prints, settings=job.lake.settings.dedup)
 
     def is_apart(left: dedup.Positions, right: dedup.Positions) -> NDArray[np.bool_]:
@@ -112,6 +111,16 @@ def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
         return apart
 
     return is_apart
+
+
+def _prints_of_texts(job: Job) -> pa.Table:
+    """The fingerprints that keep texts apart, where the modality has any; those of pictures are 8 kB each."""
+    has_some = any(set(_OF_TEXTS) & set(tier.methods) for tier in job.row.tiers)
+    wanted = pa.array(_OF_TEXTS)
+    parts = [
+        part.filter(pc.is_in(part["method"], value_set=wanted)) for part in (_Fingerprints(job) if has_some else ())
+    ]
+    return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(list(_PRINTS)), *parts])
 
 
 def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:

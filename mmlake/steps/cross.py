@@ -6,7 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, dedup, parts, preprocess
+from mmlake import contracts, dedup, parts, preprocess, schemas
 from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
@@ -76,12 +76,14 @@ def _names(rows: pa.Table) -> list[str]:
 
 
 def _pairs(job: Job) -> pa.Table:
-    components = [
+    components = pa.concat_tables(
         components_of(job, carrier, component) for carrier, component in carriers_of(job.lake, job.modality).items()
-    ]
+    )
+    if not components.num_rows:  # the prints of all pictures are large, and nothing would be compared with them
+        return schemas.empty(CROSS_PAIRS)
     return dedup.cross_pairs(
         _standing_alone(job),
-        pa.concat_tables(components),
+        components,
         job.row.tiers,
         settings=job.lake.settings.dedup,
         advance=job.advance,
