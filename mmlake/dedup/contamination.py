@@ -80,8 +80,8 @@ def near_hits(
     corpus, evals = contracts.made(fingerprints), contracts.made(eval_fingerprints)
     parts = [_rows({})]
     for tier in tiers:
-        digests, prints = prints_of_tier(tier, corpus)
-        eval_digests, eval_prints = prints_of_tier(tier, evals)
+        digests, prints = prints_of_tier(tier, [corpus])
+        eval_digests, eval_prints = prints_of_tier(tier, [evals])
         if not len(digests) or not len(eval_digests):
             continue
         found = _Hits()
@@ -108,7 +108,7 @@ def component_hits(
     """
     evals, parts = contracts.made(eval_fingerprints), [_rows({})]
     for tier in tiers:
-        eval_digests, eval_prints = prints_of_tier(tier, evals)
+        eval_digests, eval_prints = prints_of_tier(tier, [evals])
         carried, prints = component_prints(tier, components)
         if not len(eval_digests) or not carried.num_rows:
             continue

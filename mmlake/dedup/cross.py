@@ -8,7 +8,7 @@ blobs of the store. A unit has at most `MOST_ROWS` rows, so the table is linear 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
 from mmlake.cross_schemas import ALIKE, COMPONENT_FINGERPRINTS, CROSS_PAIRS, KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup.cross_join import MET, Meeting, near_meetings
@@ -31,6 +31,7 @@ from mmlake.dedup.prints import PrintTable, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import num_packed
 from mmlake.dedup.tiers import Tier, prints_of_tier
+from mmlake.engine import Engine
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of, signed
 from mmlake.store import Blobs
@@ -156,28 +157,35 @@ def _brief(prints: pa.Table) -> pa.Array:
 
 
 def cross_pairs(
-    fingerprints: pa.Table,
+    fingerprints: pa.Table | Iterable[pa.Table],
     components: pa.Table,
     tiers: Sequence[Tier],
     *,
     settings: DedupSettings,
+    alone: pa.ChunkedArray | None = None,
+    engine: Engine | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
     """CROSS_PAIRS of the units among the components of their modality.
 
-    fingerprints: FINGERPRINTS of units that stand alone, each digest and method once. components: of
-    COMPONENT_FINGERPRINTS those of one modality, with `carrier_modality`; each key once.
+    fingerprints: FINGERPRINTS, whole or in parts that can be gone through once for each tier; each digest counts once.
+    alone: sorted, the units that stand alone; None: all. components: of COMPONENT_FINGERPRINTS those of one modality,
+    with `carrier_modality`; each key once. engine: as of `near_pairs`.
     """
-    parts = [schemas.empty(CROSS_PAIRS)]
+    shards = [fingerprints] if isinstance(fingerprints, pa.Table) else fingerprints
+    engine, parts = engine or Engine(), [schemas.empty(CROSS_PAIRS)]
     for tier in tiers:
-        digests, prints = prints_of_tier(tier, fingerprints)
         held, held_prints = component_prints(tier, components)
-        if not len(digests) or not held.num_rows:
+        if not held.num_rows:  # the prints of all pictures are large
+            continue
+        digests, prints = prints_of_tier(tier, map(contracts.made, shards), nodes=alone, engine=engine)
+        if not len(digests):
             continue
         found = _Rows(held["digest"].to_pylist())
-        met = near_meetings(tier, held_prints, prints, settings, enough=MOST_ROWS, advance=advance)
-        for _, meetings in groupby(met, key=lambda meeting: int(meeting.units[0])):
-            found.add(list(meetings))
+        with engine.used():
+            met = near_meetings(tier, held_prints, prints, settings, enough=MOST_ROWS, advance=advance)
+            for _, meetings in groupby(met, key=lambda meeting: int(meeting.units[0])):
+                found.add(list(meetings))
         parts.append(_table(found, digests, held, tier, settings))
     return _best(pa.concat_tables(parts))
 

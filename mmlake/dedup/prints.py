@@ -103,7 +103,9 @@ def joined(parts: Sequence[Ragged]) -> Ragged:
     """The rows of all parts, one part after the other."""
     ends = np.cumsum([0, *(len(part.values) for part in parts)])
     offsets = [part.offsets[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
+    values = current().zeros(int(ends[-1]), np.uint64)
+    for part, end in zip(parts, ends[:-1].tolist(), strict=True):
+        values[end : end + len(part.values)] = part.values
     return Ragged(values, np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 

@@ -322,8 +322,16 @@ def _standing(rows: pa.Table | None, criteria: Sequence[Criterion], num: int) ->
     return in_order(num) if rows is None else standing_of(rows, criteria)
 
 
-def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:
-    """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
+def prints_of_tier(
+    tier: Tier,
+    fingerprints: Iterable[pa.Table],
+    *,
+    nodes: pa.ChunkedArray | None = None,
+    engine: Engine | None = None,
+) -> tuple[pa.Array, dict[str, Ragged]]:
+    """(the digests that the tier has made something of, sorted; what its methods gave for each).
+
+    fingerprints: in parts. nodes: sorted digests; of others nothing is taken. engine: as of `near_pairs`."""
     named = [signed(method, tier.plugin) for method in tier.methods]
-    digests, prints, _ = print_columns([fingerprints], named, engine=Engine())
+    digests, prints, _ = print_columns(fingerprints, named, engine=engine or Engine(), nodes=nodes)
     return digests, dict(zip(tier.methods, prints.values(), strict=True))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -23,24 +21,12 @@ from mmlake.steps.row import ROW_STEPS, near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
-_PRINTS = ("digest", "method", "hashes", "status")
 _OF_TEXTS = ("shingles", "words")  # methods of fingerprints that say whether two texts say other things
-
-
-@dataclass(frozen=True)
-class _Fingerprints:
-    """The fingerprints of a modality, a shard at a time and as often as they are asked for."""
-
-    job: Job
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        for _, part in self.job.lake.tables.scan("fingerprints", self.job.modality, columns=list(_PRINTS)):
-            yield part
 
 
 def _near(job: Job) -> pa.Table:
     return dedup.near_pairs(
-        _Fingerprints(job),
+        standing.Fingerprints(job),
         job.row.tiers,
         nodes=standing.nodes(job),
         criteria=job.row.survivors,
@@ -116,11 +102,9 @@ def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
 def _prints_of_texts(job: Job) -> pa.Table:
     """The fingerprints that keep texts apart, where the modality has any; those of pictures are 8 kB each."""
     has_some = any(set(_OF_TEXTS) & set(tier.methods) for tier in job.row.tiers)
-    wanted = pa.array(_OF_TEXTS)
-    parts = [
-        part.filter(pc.is_in(part["method"], value_set=wanted)) for part in (_Fingerprints(job) if has_some else ())
-    ]
-    return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(list(_PRINTS)), *parts])
+    shards, wanted = standing.Fingerprints(job) if has_some else (), pa.array(_OF_TEXTS)
+    parts = [part.filter(pc.is_in(part["method"], value_set=wanted)) for part in shards]
+    return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(standing.PRINTS), *parts])
 
 
 def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, dedup, parts, preprocess, schemas
+from mmlake import contracts, dedup, parts, preprocess
 from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
@@ -16,7 +16,6 @@ from mmlake.steps.preprocess import among, retried, unit_tracks_of
 from mmlake.steps.step import Job, Step
 
 _CARRIERS = {"video": "in_films", "audio": "in_recordings"}  # modality -> the column that names what it carries
-_PRINTS = ["digest", "method", "hashes", "status"]
 
 
 def carriers_of(lake: Lake, modality: str) -> dict[str, str]:
@@ -79,13 +78,13 @@ def _pairs(job: Job) -> pa.Table:
     components = pa.concat_tables(
         components_of(job, carrier, component) for carrier, component in carriers_of(job.lake, job.modality).items()
     )
-    if not components.num_rows:  # the prints of all pictures are large, and nothing would be compared with them
-        return schemas.empty(CROSS_PAIRS)
     return dedup.cross_pairs(
-        _standing_alone(job),
+        standing.Fingerprints(job),
         components,
         job.row.tiers,
         settings=job.lake.settings.dedup,
+        alone=_standing_alone(job),
+        engine=standing.engine(job),
         advance=job.advance,
     )
 
@@ -101,15 +100,12 @@ def components_of(job: Job, carrier: str, component: str) -> pa.Table:
     return rows.append_column("carrier_modality", pa.array([carrier] * rows.num_rows, pa.string()))
 
 
-def _standing_alone(job: Job) -> pa.Table:
-    """The fingerprints of every unit that leads a sample, whatever its verdict is: a recipe may admit what a rule
-    keeps out."""
+def _standing_alone(job: Job) -> pa.ChunkedArray:
+    """Every unit that leads a sample, sorted, whatever its verdict is: a recipe may admit what a rule keeps out."""
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "kind", "role"])
     leads = pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string()))
-    units = units.filter(pc.and_(leads, pc.not_equal(units["kind"], preprocess.GAP)))
-    made = contracts.made(job.lake.tables.concat("fingerprints", job.modality, columns=_PRINTS))
-    made = made.filter(pc.is_in(made["digest"], value_set=units["digest"].combine_chunks()))
-    return standing.first_per_key(made, ["digest", "method"])
+    digests = pc.unique(units.filter(pc.and_(leads, pc.not_equal(units["kind"], preprocess.GAP)))["digest"])
+    return pa.chunked_array([digests.take(pc.sort_indices(digests))], pa.string())
 
 
 def _check_pairs(job: Job, pairs: pa.Table) -> int:

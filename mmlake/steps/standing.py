@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,19 @@ from mmlake.records import ADMITTED, LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
 
+PRINTS = ["digest", "method", "hashes", "status"]  # columns of fingerprints that are compared
 INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows are made of
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """The fingerprints of a modality, a shard at a time and as often as they are asked for."""
+
+    job: Job
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for _, part in self.job.lake.tables.scan("fingerprints", self.job.modality, columns=PRINTS):
+            yield part
 
 
 def engine(job: Job) -> Engine:

@@ -12,6 +12,7 @@ from PIL import Image
 from mmlake import dedup, schemas
 from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, cross_said
 from mmlake.dedup import cross, image, text
+from mmlake.engine import Engine, EngineSettings
 from tests import make
 
 SETTINGS = dedup.DedupSettings()
@@ -138,3 +139,30 @@ def test_a_row_is_said_in_words_from_either_side(given, own, mirrored):
     made = row(**given)
     assert cross_said(made, modality="audio", digest="a" * 64).startswith(own)
     assert cross_said(made, modality="audio", digest="b" * 64).startswith(mirrored)
+
+
+class Unread:
+    """Fingerprints that nobody may ask for."""
+
+    def __iter__(self):
+        raise AssertionError("the prints of all pictures were read")
+
+
+def test_where_no_film_carries_anything_no_print_is_read():
+    assert not dedup.cross_pairs(Unread(), keyframes({}), TIERS, settings=SETTINGS).num_rows
+
+
+def test_parts_in_little_memory_give_the_pairs_of_the_whole(tmp_path):
+    blobs = {f"p{at}": make.picture(at) for at in range(6)}
+    frames = {("film", float(at)): make.picture(at) for at in range(0, 6, 2)}
+    shards = [prints(dict(list(blobs.items())[at : at + 2])) for at in (4, 0, 2, 0)]  # one comes twice
+    found = dedup.cross_pairs(
+        shards,
+        keyframes(frames),
+        TIERS,
+        settings=SETTINGS,
+        alone=pa.chunked_array([["p0", "p1", "p3", "p4"]]),
+        engine=Engine(tmp_path, EngineSettings(memory_gib=1e-4)),
+    ).to_pylist()
+    assert found == [row for row in pairs(blobs, frames) if row["digest"] != "p2"]
+    assert [row["digest"] for row in found] == ["p0", "p4"]
