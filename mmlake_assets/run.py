@@ -6,8 +6,8 @@ backfills.
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -186,27 +186,38 @@ def _register(instance: dg.DagsterInstance, lake: Lake, modality: str) -> None:
         instance.add_dynamic_partitions(name, new)
 
 
+@contextmanager
+def _silent_console() -> Iterator[None]:
+    """Without Dagster's console log, which repeats what the UI keeps; failures are raised."""
+    logger = logging.getLogger("dagster")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 class _Runner:
     """Launches jobs in this process and keeps their run ids."""
 
     def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, ran: Ran) -> None:
         self._defs, self.instance, self.ran = defs, instance, ran
-        # its console log repeats what the UI keeps; failures are raised below
-        logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
     def run(
         self, job: str, tags: dict[str, str], *, partition: str | None = None, assets: Sequence[str] | None = None
     ) -> None:
         """Run the job, or those of its assets alone. Raises MmlakeError naming the failed asset and the run to inspect,
         and KeyboardInterrupt where a person stopped it, which Dagster takes for a failure."""
-        result = self._defs.resolve_job_def(job).execute_in_process(
-            instance=self.instance,
-            tags=tags,
-            partition_key=partition,
-            run_config=_QUIET,
-            raise_on_error=False,
-            asset_selection=None if assets is None else [dg.AssetKey(name) for name in assets],
-        )
+        with _silent_console():
+            result = self._defs.resolve_job_def(job).execute_in_process(
+                instance=self.instance,
+                tags=tags,
+                partition_key=partition,
+                run_config=_QUIET,
+                raise_on_error=False,
+                asset_selection=None if assets is None else [dg.AssetKey(name) for name in assets],
+            )
         self.ran.runs.append(result.run_id)
         if result.success:
             return
