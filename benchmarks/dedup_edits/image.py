@@ -40,15 +40,20 @@ def _coded(picture: Any, kind: str = "JPEG", **options: Any) -> bytes:
 
 def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
     """Edit -> copy of the photograph with it."""
-    from PIL import Image, ImageDraw, ImageFilter, ImageFont, ImageOps
+    from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
     one = Image.open(io.BytesIO(data)).convert("RGB")
     width, height = one.size
     font = ImageFont.load_default(max(10, height // 14))
     values = np.asarray(one, dtype=np.float64)
 
+    down, across = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
+
     def jpeg(picture: Any) -> bytes:
         return _coded(picture, quality=92)
+
+    def lit(gain_HW: NDArray[np.float64]) -> bytes:
+        return jpeg(Image.fromarray((values * gain_HW[..., None]).clip(0, 255).astype(np.uint8)))
 
     def cropped(left: float, top: float, right: float, bottom: float) -> bytes:
         return jpeg(
@@ -100,6 +105,10 @@ def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
         "gamma .6": jpeg(Image.fromarray((255 * (values / 255) ** 0.6).astype(np.uint8))),
         "gamma 1.8": jpeg(Image.fromarray((255 * (values / 255) ** 1.8).astype(np.uint8))),
         "noise 12 levels": jpeg(Image.fromarray(noisy.clip(0, 255).astype(np.uint8))),
+        "brighter by half": jpeg(Image.fromarray((1.5 * values).clip(0, 255).astype(np.uint8))),
+        "contrast doubled": jpeg(ImageEnhance.Contrast(one).enhance(2)),
+        "light from the right": lit(1 + 0.3 * across),
+        "dark corners": lit(1.1 - 0.3 * (down**2 + across**2)),
     }
 
 

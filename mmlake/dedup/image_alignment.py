@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmlake.borders import WHOLE, Box
+from mmlake.dedup import image_tones
 from mmlake.dedup.image import SIDE, SMALL_PX
 from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
@@ -41,6 +42,7 @@ _SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this siz
 _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
 # a photograph of 32 px has a quarter of the pixels of its thumbnail, so few numbers say less against it
 _FEW_DIMENSIONS, _TINY_CORRELATION = 16.0, 0.98
+_LIT_CORRELATION = 0.955  # of copies under another light
 _LONE = 20.0  # over the mean difference: what is larger than that is in one place
 # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing; how far its alignment may be
 # from the one that the boxes say: bend and scale, pixels of the thumbnail
@@ -247,7 +249,7 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
         return Likeness(False, 0.0, orientation, is_whole)
     is_tiny = place.side_px < SMALL_PX
     sigma_px = _SMALL_SIGMA_PX if is_tiny else _SIGMA_PX
-    toned = _toned(view, template, seen)
+    toned = image_tones.toned(view, template, seen)
     found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
     differing, contrast = _differences(toned, template, seen)
     bound, spot = correlation, _SPOT
@@ -266,6 +268,11 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
         marked = marked_places(spots, seen, place.side_px)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
             marked = veiled_places(spots, seen, toned, template)
+        if marked is None and dimensions >= _PLAIN_DIMENSIONS and not place.is_drawn:
+            lit = image_tones.lit(view, template, seen)
+            toned, bound = image_tones.toned(lit, template, seen), max(bound, _LIT_CORRELATION)
+            spots = _differences(toned, template, seen)[0] > max(spot * contrast, _SPOT_LEVEL)
+            marked = None if spots.any() else spots
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
         found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
@@ -368,25 +375,6 @@ def _differences(view: Floats, template: Floats, seen: Mask, *, pixel: int = 1) 
     inner = cv2.erode(seen.astype(np.uint8), square).astype(bool)
     differing = np.where(inner, np.maximum(np.maximum(*outside), 0), 0).astype(np.float32)
     return cv2.blur(differing, (3, 3)), max(float(its[seen].std()), 20.0)
-
-
-def _toned(own: Floats, its: Floats, seen: Mask) -> Floats:
-    """The plane with the cubic tone curve that brings it nearest to the other; places that differ count little."""
-    tones, wanted = ((plane[seen].astype(np.float64) - 128) / 128 for plane in (own, its))
-    squares = tones * tones  # numpy's powers take ten times as long
-    powers = np.stack((np.ones_like(tones), tones, squares, squares * tones), axis=1)
-    ridge = np.diag([0.0, 1e-5, 1e-3, 1e-3]) * len(tones)
-    weights = np.ones(len(tones))
-    for _ in range(2):
-        weighted = powers * weights[:, None]
-        curve = np.linalg.solve(weighted.T @ powers + ridge + 1e-9 * np.eye(4), weighted.T @ wanted)
-        off = np.abs(powers @ curve - wanted)
-        weights = 1 / (1 + (off / (2.5 * np.median(off) + 1 / 128)) ** 2)
-    levels = (own - 128) / 128
-    fitted: Floats = ((((curve[3] * levels + curve[2]) * levels + curve[1]) * levels + curve[0]) * 128 + 128).astype(
-        np.float32
-    )
-    return fitted
 
 
 def _units(grids: Floats) -> Floats:
