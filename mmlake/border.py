@@ -104,6 +104,10 @@ def _foreseen(error: UnreadableItem | BlobMissing | BlobCorrupt) -> Failure:
 class Runner(Protocol):
     """Where kernels run: in this process, or in others."""
 
+    @property
+    def workers(self) -> int:
+        """How many run at once."""
+
     def map(
         self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent
     ) -> Iterator[R | Failure]:
@@ -116,6 +120,8 @@ class Runner(Protocol):
 
 class InProcess:
     """The Runner that works here, one item after the other."""
+
+    workers = 1
 
     def map(
         self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent

@@ -19,7 +19,7 @@ from mmlake.dedup import audio_bands, audio_chroma
 from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits, num_changes
 from mmlake.dedup.audio_keys import Kind, are_strangers, keys_of, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
-from mmlake.dedup.prints import DERIVED, Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
@@ -117,7 +117,8 @@ class Recordings:
         self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
         self._words = (self._chroma, self._bands)
-        self.keys = prints[DERIVED] if DERIVED in prints else keys(prints)
+        known = prints.get(KEYS, prints.get(DERIVED))
+        self.keys = keys(prints) if known is None else known
         digests = digests_of({METHOD: self._chroma, BANDS: self._bands})
         # units with equal prints have one number, which depends on what they hold alone
         self._prints = np.unique(digests, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int32)

@@ -14,6 +14,7 @@ Legend: P hashes that ask, T targets.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from itertools import combinations
@@ -26,6 +27,7 @@ from mmlake.dedup import key_kernels
 from mmlake.dedup.image_windows import PARTS, WINDOWS
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged
+from mmlake.engine import current
 
 Words = NDArray[np.uint64]
 NUM_FAINT = 2  # values of a picture without detail, which are its keys
@@ -121,10 +123,10 @@ def _found(derived: Ragged, rows: Positions, targets: list[Words], *, radius: in
     keys."""
     owners, keys = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for space, known in enumerate(targets):
-        order = np.argsort(_keys_of(known, space))
+        grouped = _Grouped(known[np.argsort(_keys_of(known, space))], radius)
         for part in _parts(derived, rows, space):
-            asking, found = _within(part.values, known[order], radius=radius, most=_MOST[space])
-            one = _trimmed(part.owners[asking], _keys_of(known[order[found]], space))
+            asking, found = grouped.within(part.values, most=_MOST[space])
+            one = _trimmed(part.owners[asking], _keys_of(grouped.targets[found], space))
             owners.append(one[0])
             keys.append(one[1])
     return np.concatenate(owners), np.concatenate(keys)
@@ -170,50 +172,72 @@ def _space_of(keys: Words) -> Positions:
     return (keys & _SPACE).astype(np.int64)
 
 
-def _within(asking: Words, targets: Words, *, radius: int, most: int) -> tuple[Positions, Positions]:
-    """(row of P, row of T) of what lies within the radius, each pair once: of each group of a hash at least the first
-    `most`, so the first `most` of all are among them."""
-    if not len(targets) or not len(asking):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    if len(asking) * len(targets) <= _BRUTE:
-        left, right = np.nonzero(np.bitwise_count(asking[:, None] ^ targets[None]) <= radius)
-        return left.astype(np.int64), right.astype(np.int64)
-    masks, bits = _masks(len(targets), radius)
-    found = [_in_groups(asking, targets, masks, at, bits, radius=radius, most=most) for at in range(len(masks))]
-    return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
+class _Grouped:
+    """Targets in the order of their keys, which are grouped by each choice of blocks once something asks for them."""
 
+    def __init__(self, targets: Words, radius: int) -> None:
+        self.targets, self._radius = targets, radius
 
-def _in_groups(
-    asking: Words, targets: Words, masks: Words, at: int, bits: int, *, radius: int, most: int
-) -> tuple[Positions, Positions]:
-    """The pairs that agree on this mask and on none before it."""
-    group = _groups(targets, masks[at], bits)
-    order = np.argsort(group, kind="stable")
-    ends = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=1 << bits))))
-    mine = _groups(asking, masks[at], bits)
-    begin, end = ends[mine], ends[mine + 1]
-    end = np.minimum(end, begin + _MOST_COMPARED)
-    kernels = key_kernels.compiled(_WORK * len(asking))
-    if kernels is not None:
-        left, right = np.empty((2, most * len(asking)), np.int64)
-        kinds = (np.ascontiguousarray(one) for one in (asking, targets, order, begin, end, masks[:at]))
-        num_found = kernels.near(*kinds, radius, most, left, right)
-        return left[:num_found].copy(), right[:num_found].copy()
-    active, step = np.flatnonzero(end > begin), 0
-    num = np.zeros(len(asking), np.int64)
-    lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    while len(active):
-        other = order[begin[active] + step]
-        differing = asking[active] ^ targets[other]
-        near = np.bitwise_count(differing) <= radius
-        left, right, differing = active[near], other[near], differing[near]
-        num[left] += 1
-        is_first = np.all(differing[:, None] & masks[None, :at] != 0, axis=1)
-        lefts.append(left[is_first])
-        rights.append(right[is_first])
-        step += 1
-        active = active[(begin[active] + step < end[active]) & (num[active] < most)]
-    return np.concatenate(lefts), np.concatenate(rights)
+    def within(self, asking: Words, *, most: int) -> tuple[Positions, Positions]:
+        """(row of P, row of T) of what lies within the radius, each pair once: of each group of a hash at least the
+        first `most`, so the first `most` of all are among them."""
+        if not len(self.targets) or not len(asking):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if len(asking) * len(self.targets) <= _BRUTE:
+            left, right = np.nonzero(np.bitwise_count(asking[:, None] ^ self.targets[None]) <= self._radius)
+            return left.astype(np.int64), right.astype(np.int64)
+        found = [self._in_groups(asking, at, most=most) for at in range(len(self._masks))]
+        return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
+
+    @functools.cached_property
+    def _masks_and_bits(self) -> tuple[Words, int]:
+        return _masks(len(self.targets), self._radius)
+
+    @property
+    def _masks(self) -> Words:
+        return self._masks_and_bits[0]
+
+    @functools.cached_property
+    def _grouping(self) -> tuple[NDArray[np.uint32], Positions]:
+        """(rows of the targets, group by group, and where each group ends), for each choice of blocks."""
+        (masks, bits), scratch = self._masks_and_bits, current()
+        orders = scratch.zeros(len(masks) * len(self.targets), np.uint32).reshape(len(masks), -1)
+        ends = scratch.zeros(len(masks) * ((1 << bits) + 1), np.int64).reshape(len(masks), -1)
+        for at, mask in enumerate(masks):
+            group = _groups(self.targets, mask, bits)
+            # of 16 bits numpy sorts by counting
+            orders[at] = np.argsort(group.astype(np.uint16) if bits <= 16 else group, kind="stable")
+            ends[at, 1:] = np.cumsum(np.bincount(group, minlength=1 << bits))
+        return orders, ends
+
+    def _in_groups(self, asking: Words, at: int, *, most: int) -> tuple[Positions, Positions]:
+        """The pairs that agree on this mask and on none before it."""
+        (masks, bits), targets, radius = self._masks_and_bits, self.targets, self._radius
+        order, ends = (rows[at] for rows in self._grouping)
+        mine = _groups(asking, masks[at], bits)
+        begin, end = ends[mine], ends[mine + 1]
+        end = np.minimum(end, begin + _MOST_COMPARED)
+        kernels = key_kernels.compiled(_WORK * len(asking))
+        if kernels is not None:
+            left, right = np.empty((2, most * len(asking)), np.int64)
+            kinds = (np.ascontiguousarray(one) for one in (asking, targets, order, begin, end, masks[:at]))
+            num_found = kernels.near(*kinds, radius, most, left, right)
+            return left[:num_found].copy(), right[:num_found].copy()
+        active, step = np.flatnonzero(end > begin), 0
+        num = np.zeros(len(asking), np.int64)
+        lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        while len(active):
+            other = order[begin[active] + step].astype(np.int64)
+            differing = asking[active] ^ targets[other]
+            near = np.bitwise_count(differing) <= radius
+            left, right, differing = active[near], other[near], differing[near]
+            num[left] += 1
+            is_first = np.all(differing[:, None] & masks[None, :at] != 0, axis=1)
+            lefts.append(left[is_first])
+            rights.append(right[is_first])
+            step += 1
+            active = active[(begin[active] + step < end[active]) & (num[active] < most)]
+        return np.concatenate(lefts), np.concatenate(rights)
 
 
 def _groups(values: Words, mask: np.uint64, bits: int) -> Positions:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import Found, Matcher, Mirrored, is_shared_out
+from mmlake.dedup.matching import Found, Matcher, Mirrored, Question, block_of, is_shared_out, prepare
 from mmlake.dedup.prints import Positions
 
 
@@ -27,18 +28,20 @@ class Remembered:
         self._matcher, self._known = matcher, known
         self._num = len(matcher.keys)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
-        self.shares_out = is_shared_out(matcher)
+        self.shares_out, self.at_once = is_shared_out(matcher), block_of(matcher)
         self._codes = known.left * self._num + known.right
         self._rows: dict[int, int] = {}  # code -> row of what is new
         self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")
         self._details = array("d")  # NaN: none
         self.num_asked = 0
 
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Say to the matcher what it will be asked of that."""
+        prepare(self._matcher, ((one, others[self._missing(one, others)[0]]) for one, others in questions))
+
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
-        codes = one * self._num + np.asarray(others, np.int64)
-        at, is_known = self._found(codes)
-        missing = np.array([not known and code not in self._rows for known, code in zip(is_known, codes, strict=True)])
+        missing, codes, at, is_known = self._missing(one, others)
         if missing.all():
             return self._asked(one, others, codes)
         if missing.any():
@@ -65,6 +68,15 @@ class Remembered:
         )  # fmt: skip
         both = joined(self._known, new)
         return both.take(np.argsort(both.left * self._num + both.right))
+
+    def _missing(
+        self, one: int, others: Positions
+    ) -> tuple[NDArray[np.bool_], Positions, Positions, NDArray[np.bool_]]:
+        """(which of the others the matcher has to be asked of, and what `_recalled` takes)."""
+        codes = one * self._num + np.asarray(others, np.int64)
+        at, is_known = self._found(codes)
+        missing = [not known and code not in self._rows for known, code in zip(is_known, codes.tolist(), strict=True)]
+        return np.array(missing, np.bool_), codes, at, is_known
 
     def _asked(self, one: int, others: Positions, codes: Positions) -> Found:
         found = self._matcher.compare(one, others)

@@ -87,7 +87,7 @@ def kernels() -> Kernels | None:
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
-            "near": Loop(_near, ("u8*", "u8*", "i8*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
+            "near": Loop(_near, ("u8*", "u8*", "u4*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
         },
         [__file__],

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.followers import Followers
-from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out
+from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Led, Outcome, Walked, edges_of
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out, prepared
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -110,7 +110,7 @@ class Walk:
             self.settle()
         return Outcome(
             follows=self._followers.edges(self.leader_of),
-            overlaps=self._overlaps(),
+            overlaps=self._evidence.latest(len(self.order)),
             misses=self._misses.edges(),
         )
 
@@ -129,7 +129,7 @@ class Walk:
 
     def lead(self, units: Iterable[int], *, advance: Advance = silent) -> None:
         """Give each of the units, in survivor order, a leader, or make it one."""
-        for one in map(int, units):
+        for one in prepared(self._matcher, map(int, units), self._leaders_for):
             advance(1)
             others = self._leaders_for(one)
             if not len(others) or not self._join(one, others):
@@ -140,7 +140,7 @@ class Walk:
         return Led(
             follows=self._followers.edges(self.leader_of),
             held=edges_of(self._held),
-            overlaps=self._overlaps(),
+            overlaps=self._evidence.latest(len(self.order)),
             misses=self._misses.edges(),
             released=np.array(sorted(self._released), np.int64),
             head_of=self._head_of,
@@ -224,17 +224,21 @@ class Walk:
         members = {leader: self._followers.of(leader) for leader in self._followers.leaders().tolist()}
         edges = {one: self._followers.edge(one) for one in np.flatnonzero(self.leader_of != _ALIVE).tolist()}
         shares, with_head = Shares(members, self.place), self._by_head()
-        for one in sorted(edges, key=lambda one: self.place[one]):
-            if self._head_of[one] >= 0 or edges[one].relation != SAME:
-                continue
-            others = self._leaders_for(one)
-            others = others[(others != self.leader_of[one]) & self._standing.allows(others, one)]
+        ones = sorted(edges, key=lambda one: self.place[one])
+        ones = [one for one in ones if self._head_of[one] < 0 and edges[one].relation == SAME]
+        for one in prepared(self._matcher, ones, self._other_leaders):
+            others = self._other_leaders(one)
             if len(others):
                 found = self._matcher.compare(one, others)
                 of_others = found.mirrored()
                 for at in np.flatnonzero(found.relation == SAME).tolist():
                     shares.add(one, int(others[at]), of_others.edge(at), num=1 + len(with_head.get(one, ())))
         return self._move(list(shares.moves(edges, self.leader_of)), with_head)
+
+    def _other_leaders(self, one: int) -> Positions:
+        others = self._leaders_for(one)
+        found: Positions = others[(others != self.leader_of[one]) & self._standing.allows(others, one)]
+        return found
 
     def _move(self, moves: list[tuple[int, int, Edge]], with_head: dict[int, list[int]]) -> set[int]:
         """Let members, and those with their prints, go for others; the survivors that lost or got some."""
@@ -259,9 +263,6 @@ class Walk:
         for one in np.flatnonzero(self._head_of >= 0).tolist():
             found.setdefault(int(self._head_of[one]), []).append(one)
         return found
-
-    def _overlaps(self) -> Edges:
-        return self._evidence.latest(len(self.order))
 
     @functools.cached_property
     def _num_tied(self) -> Positions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,7 @@ RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"
 _DETAIL_WEIGHT = 0.3  # frames and tones, which the score is less for, count more
 SIBLING_SCORE = 0.85  # of two spans of one item
 MOST_OVERLAPS = 4  # of one comparison with several: a jingle that thousands share is shown by a few of them
+Question = tuple[int, Positions]  # a unit, and those that it will be compared with
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 
@@ -125,6 +127,37 @@ def is_shared_out(matcher: Matcher) -> bool:
     return isinstance(matcher, SharedOut) and matcher.shares_out
 
 
+@runtime_checkable
+class Prepares(Protocol):
+    """A matcher that can be said what it will be asked."""
+
+    at_once: int  # units of which it wants to be said that together; 0: it gains nothing by it
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Find out what will be asked, in place of what was said before."""
+
+
+def block_of(matcher: Matcher) -> int:
+    """How many units the matcher wants to know of together; 0 where it gains nothing."""
+    return matcher.at_once if isinstance(matcher, Prepares) else 0
+
+
+def prepare(matcher: Matcher, questions: Iterable[Question]) -> None:
+    """Say what will be asked, where the matcher gains by it."""
+    if isinstance(matcher, Prepares) and matcher.at_once:
+        matcher.prepare(questions)
+
+
+def prepared(matcher: Matcher, units: Iterable[int], candidates: Callable[[int], Positions]) -> Iterator[int]:
+    """The units, of which the matcher is said block by block what they will be compared with."""
+    step, rest = block_of(matcher), iter(units)
+    if not step:
+        yield from rest
+    while block := list(islice(rest, step or 1)):
+        prepare(matcher, ((one, candidates(one)) for one in block))
+        yield from block
+
+
 def nothing(num: int) -> Found:
     """No relation with any of so many others."""
     return Found(np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8))
@@ -164,7 +197,11 @@ class OfItems:
         """items: for each unit a number that stands for its item."""
         self._matcher, self._items = matcher, items
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
-        self.shares_out = is_shared_out(matcher)
+        self.shares_out, self.at_once = is_shared_out(matcher), block_of(matcher)
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Say it to the matcher."""
+        prepare(self._matcher, questions)
 
     def compare(self, one: int, others: Positions) -> Found:
         """As the matcher says, but for weak relations within one item."""

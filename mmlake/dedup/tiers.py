@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
+from mmlake.border import IN_PROCESS, Runner
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
+from mmlake.dedup.ahead import Ahead
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept import Units, kept_stars
@@ -237,6 +239,7 @@ def near_pairs(
     settings: DedupSettings,
     kept: KeptJoins | None = None,
     engine: Engine | None = None,
+    runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
     """PAIRS of tier "near", of all methods: from each unit that stays to those that go for it, and what overlaps.
@@ -246,7 +249,7 @@ def near_pairs(
     nodes: what decides who stays (`survivors.standing_of`), a row per digest; of other digests nothing is compared.
     None: closeness, then digest. With parent_digest, spans of one item are the same only where they are nearly equal.
     kept: where joins go on from the ones before, with the same outcome, and are kept for the next time.
-    engine: how much memory the join takes, and where it puts the rest.
+    engine: how much memory the join takes, and where it puts the rest. runner: makes comparisons ahead of the join.
     The table's metadata has the recall of the keys, counted on a seeded sample (`estimates.recall_counts`).
     """
     parts = [fingerprints] if isinstance(fingerprints, pa.Table) else fingerprints
@@ -266,7 +269,9 @@ def near_pairs(
         with engine.used():
             units = Units(digests, partial(digests_of, prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))
-            edges, compare = joined_tier(tier, prints, units, standing, settings=settings, kept=kept, advance=advance)
+            edges, compare = joined_tier(
+                tier, prints, units, standing, settings=settings, kept=kept, runner=runner, advance=advance
+            )
             if tier.nearest is not None and len(digests):
                 recalls.append(near_recall(compare, edges, standing, prints, tier.nearest, seed=settings.seed))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
@@ -288,6 +293,7 @@ def joined_tier(
     *,
     settings: DedupSettings,
     kept: KeptJoins | None = None,
+    runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> tuple[Stars, Compare]:
     """(the edges that the tier finds between the units, how it compares any of them)."""
@@ -299,17 +305,26 @@ def joined_tier(
             kept.write_parts(name, parts)
         return found, compare
     if kept is None or not tier.is_pairwise:
-        matcher = units.judged_by(tier.made_matcher(prints, settings))
+        matcher = units.judged_by(_ahead(tier, prints, settings, runner))
         return stars(matcher, standing, equal=units.equal, advance=advance), matcher.compare
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     given = {} if derived is None else {DERIVED: derived}
     if derived is not None and tier.keyed is not None:
         given[KEYS] = tier.keyed(derived, units.known(prior), settings)
-    matcher = tier.made_matcher({**prints, **given}, settings)
+    matcher = _ahead(tier, {**prints, **given}, settings, runner)
     found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
     kept.write(name, replace(join, derived=derived))
     return found, units.judged_by(matcher).compare
+
+
+def _ahead(tier: Tier, prints: PrintTable, settings: DedupSettings, runner: Runner) -> Matcher:
+    """The matcher of these units, whose comparisons workers make ahead where they are worth sending."""
+    matcher = tier.made_matcher(prints, settings)
+    if tier.matcher is None or not tier.is_pairwise or runner.workers < 2:
+        return matcher
+    sent = {method: prints[method] for method in tier.methods}
+    return Ahead(matcher, sent, tier.matcher, settings=settings, runner=runner)
 
 
 def _items(rows: pa.Table | None) -> pa.Array | None:

@@ -33,6 +33,7 @@ def _near(job: Job) -> pa.Table:
         settings=job.lake.settings.dedup,
         kept=_kept_joins(job),
         engine=standing.engine(job),
+        runner=job.runner,
         advance=job.advance,
     )
 

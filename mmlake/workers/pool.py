@@ -144,7 +144,7 @@ class _Metered:
     """A pool, with one meter for all calls."""
 
     def __init__(self, pool: WorkerPool, meter: Meter) -> None:
-        self._pool, self._meter = pool, meter
+        self._pool, self._meter, self.workers = pool, meter, pool.workers
 
     def map(
         self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent
