@@ -149,7 +149,7 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
         mine, digests = part(rows)
         started = time.process_time()
         units = Units(pa.array(digests, pa.string()), partial(digests_of, mine))
-        found, _ = joined_tier(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
+        found = joined_tier(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
         return found, time.process_time() - started
 
     everything, most = range(len(prints)), np.flatnonzero(~chosen).tolist()

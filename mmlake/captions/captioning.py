@@ -106,9 +106,9 @@ def captions(
             rows.append(_row(question, known.get(key, [])))
         else:
             open_questions.append(question)
-    num_threads = max((one.model.num_threads for one in open_questions if one.model is not None), default=1)
+    workers = max((one.model.num_threads for one in open_questions if one.model is not None), default=1)
     found = map_opened(
-        _Threads(num_threads),
+        _Threads(workers),
         _ask,
         open_questions,
         opened=partial(_opened, store=store),
@@ -252,18 +252,18 @@ def _answered(before: pa.Table | None) -> dict[_Key, list[str]]:
 class _Threads(Runner):
     """The Runner whose kernels wait for others: threads of this process."""
 
-    num_threads: int
+    workers: int
 
     def map(
         self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent
     ) -> Iterator[R | Failure]:
         """See `Runner.map`; one item for each thread is ahead."""
         waiting: deque[Future[R | Failure]] = deque()
-        pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="mmlake-model")
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="mmlake-model")
         try:
             for item in items:
                 waiting.append(pool.submit(attempt, kernel, item, code=code, what=what))
-                if len(waiting) > self.num_threads:
+                if len(waiting) > self.workers:
                     yield waiting.popleft().result()
                     advance(1)
             while waiting:

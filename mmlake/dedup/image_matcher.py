@@ -17,6 +17,7 @@ from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.engine import cumulated, current
 from mmlake.picture_pieces import PIECE_PX
+from mmlake.pictures import one_thread
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 256  # pictures made ready for comparisons: 70 kB each
@@ -40,6 +41,10 @@ class ImageMatcher:
 
     def compare(self, one: int, others: Positions) -> Found:
         """The picture against each of the others."""
+        with one_thread():
+            return self._compared(one, others)
+
+    def _compared(self, one: int, others: Positions) -> Found:
         mine = self._view(one)
         bound = self._settings.image_correlation
         found = [

@@ -9,6 +9,7 @@ candidates changed because a leader came or went. The second half runs as a whol
 from __future__ import annotations
 
 import functools
+import hashlib
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake.dedup.image_keys import Known
+from mmlake.dedup.joins import mix64
 from mmlake.dedup.kept_comparisons import Remembered, no_edges
 from mmlake.dedup.kept_repair import Changes, Repair
 from mmlake.dedup.leaders import Walk
@@ -78,6 +80,18 @@ class Units:
     digests: pa.Array  # sorted
     made_equal: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]]  # `equal`, or what makes it when it is asked for
     items: pa.Array | None = None  # digests of the items that they are spans of
+
+    @functools.cached_property
+    def numbers(self) -> NDArray[np.uint64]:
+        """A number of each that follows from its digest alone."""
+        words = _words(self.digests)
+        if words is None:
+            sums = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in self.digests.to_pylist())
+            return np.frombuffer(b"".join(sums), "<u8").astype(np.uint64)
+        found = np.zeros(len(words), np.uint64)
+        for column in words.T:
+            found = mix64(found ^ column)
+        return found
 
     @functools.cached_property
     def equal(self) -> NDArray[np.uint64]:
@@ -170,8 +184,9 @@ class Kept:
 
 def kept_stars(
     matcher: Matcher, standing: Standing, *, units: Units, prior: Kept | None, advance: Advance = silent
-) -> tuple[Stars, Kept]:
-    """(what `leaders.stars` gives, what the next join goes on from).
+) -> tuple[Stars, Matcher, Callable[[], Kept]]:
+    """(what `leaders.stars` gives, a matcher that knows what was compared, what the next join goes on from: asked for
+    once nothing more is compared).
 
     prior: of a matcher of the same kind and settings, whose verdicts depend on the prints of the two units alone.
     """
@@ -191,7 +206,7 @@ def kept_stars(
         advance(len(standing))
     found = walk.settled()
     elections = Elections.of(standing, walk.elections)
-    return found, Kept(units, walk.order, matcher.keys, led, remembered.known(), elections)
+    return found, judge, lambda: Kept(units, walk.order, matcher.keys, led, remembered.known(), elections)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.joins import mix64
 from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.prints import Positions, PrintTable
@@ -26,20 +27,27 @@ _MOST_VALUES = 4_000_000  # of their prints
 _AT_ONCE = 512  # units
 
 
-def sampled(num: int, *, seed: int) -> Positions:
-    """The units whose duplicates are counted, of so many; sorted."""
-    count = min(_SAMPLE_UNITS, -(-num // _SAMPLE_FRACTION))
-    found: Positions = np.sort(np.random.default_rng(seed).permutation(num)[:count])
+def sampled(numbers: NDArray[np.uint64], *, seed: int) -> Positions:
+    """The units whose duplicates are counted; sorted. numbers: of each one that follows from its digest alone, so that
+    among more units nearly the same are chosen, and what they were compared with is known."""
+    count = min(_SAMPLE_UNITS, -(-len(numbers) // _SAMPLE_FRACTION))
+    found: Positions = np.sort(_drawn(numbers, 2 * seed)[:count])
     return found
 
 
-def passed_over(prints: PrintTable, *, seed: int) -> Positions:
+def passed_over(prints: PrintTable, numbers: NDArray[np.uint64], *, seed: int) -> Positions:
     """The units that sampled ones are held against: all of them, or a seeded part that bounds what it costs; sorted."""
-    order = np.random.default_rng((seed, 1)).permutation(len(next(iter(prints.values()))))
+    order = _drawn(numbers, 2 * seed + 1)
     work = np.cumsum(sum(rows.lengths[order] for rows in prints.values()))
     num = min(_MOST_PASSED, int(np.searchsorted(work, _MOST_VALUES, side="right")))
     found: Positions = np.sort(order[: max(1, num)])
     return found
+
+
+def _drawn(numbers: NDArray[np.uint64], seed: int) -> Positions:
+    """All units, in an order that the seed draws."""
+    order: Positions = np.argsort(mix64(numbers ^ mix64(np.array([seed % 2**64], np.uint64))), kind="stable")
+    return order
 
 
 def near_recall(
@@ -49,14 +57,15 @@ def near_recall(
     prints: PrintTable,
     nearest: Callable[[PrintTable, Positions], Scores],
     *,
+    numbers: NDArray[np.uint64],
     seed: int,
 ) -> tuple[int, int]:
     """(sampled units that have a duplicate among the units passed over, how many of these were found).
 
     A sampled unit that goes counts where what it goes for was passed over; one that stays is compared with those that
-    stay. compare: a unit against each of some others. found: the edges of the join.
+    stay. numbers: as of `sampled`. compare: a unit against each of some others. found: the edges of the join.
     """
-    chosen, others = sampled(len(standing), seed=seed), passed_over(prints, seed=seed)
+    chosen, others = sampled(numbers, seed=seed), passed_over(prints, numbers, seed=seed)
     goes_for = np.full(len(standing), -1, np.int64)
     is_verdict = np.isin(found.relation, (SAME, INSIDE))
     goes_for[np.array(found.right, np.int64)[is_verdict]] = np.array(found.left, np.int64)[is_verdict]

@@ -256,7 +256,8 @@ def near_pairs(
     engine = engine or Engine()
     if nodes is not None:
         nodes = _in_order(nodes)
-    found, recalls = [], []
+    found: list[pa.Table] = []
+    recalls: list[tuple[int, int]] = []
     for tier in tiers:
         names = [signed(method, tier.plugin) for method in tier.methods]
         digests, columns, places = print_columns(
@@ -269,15 +270,28 @@ def near_pairs(
         with engine.used():
             units = Units(digests, partial(digests_of, prints), _items(rows))
             standing = _standing(rows, criteria, len(digests))
-            edges, compare = joined_tier(
-                tier, prints, units, standing, settings=settings, kept=kept, runner=runner, advance=advance
-            )
+            how: dict[str, Any] = {"settings": settings, "kept": kept, "runner": runner, "advance": advance}
             if tier.nearest is not None and len(digests):
-                recalls.append(near_recall(compare, edges, standing, prints, tier.nearest, seed=settings.seed))
+                how["then"] = partial(_estimate, recalls, standing, prints, tier.nearest, units, settings.seed)
+            edges = joined_tier(tier, prints, units, standing, **how)
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
     return estimates.with_recall(pairs, recalls)
+
+
+def _estimate(
+    found: list[tuple[int, int]],
+    standing: Standing,
+    prints: PrintTable,
+    nearest: Callable[[PrintTable, Positions], Scores],
+    units: Units,
+    seed: int,
+    edges: Stars,
+    compare: Compare,
+) -> None:
+    """Add the recall of a tier's keys to those that were found."""
+    found.append(near_recall(compare, edges, standing, prints, nearest, numbers=units.numbers, seed=seed))
 
 
 def _in_order(nodes: pa.Table) -> pa.Table:
@@ -295,27 +309,34 @@ def joined_tier(
     kept: KeptJoins | None = None,
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
-) -> tuple[Stars, Compare]:
-    """(the edges that the tier finds between the units, how it compares any of them)."""
+    then: Callable[[Stars, Compare], None] | None = None,
+) -> Stars:
+    """The edges that the tier finds between the units. then: is given them, and what compares any units, before the
+    join is kept."""
+    then = then or (lambda edges, compare: None)
     name = signed(tier.method, tier.plugin)
     if kept is not None and tier.by_parts is not None:
         before = kept.read_parts(name)
         found, parts, compare = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
+        then(found, compare)
         if parts is not before:
             kept.write_parts(name, parts)
-        return found, compare
+        return found
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(_ahead(tier, prints, settings, runner))
-        return stars(matcher, standing, equal=units.equal, advance=advance), matcher.compare
+        found = stars(matcher, standing, equal=units.equal, advance=advance)
+        then(found, matcher.compare)
+        return found
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
     given = {} if derived is None else {DERIVED: derived}
     if derived is not None and tier.keyed is not None:
         given[KEYS] = tier.keyed(derived, units.known(prior), settings)
     matcher = _ahead(tier, {**prints, **given}, settings, runner)
-    found, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
-    kept.write(name, replace(join, derived=derived))
-    return found, units.judged_by(matcher).compare
+    found, judge, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
+    then(found, judge.compare)
+    kept.write(name, replace(join(), derived=derived))
+    return found
 
 
 def _ahead(tier: Tier, prints: PrintTable, settings: DedupSettings, runner: Runner) -> Matcher:

@@ -13,6 +13,8 @@ import numpy as np
 _BLOCK_ROWS = 4096
 # more points move centroids of unit vectors by less than they move between seeds; FAISS takes 256
 _TRAIN_ROWS_PER_CLUSTER = 64
+# of these k-means++ draws the first centroids; from all of them it takes half of the time, and ends no closer
+_START_ROWS_PER_CLUSTER = 16
 # similarities closer than this are ties, and the lower cluster number wins: float64 sums differ by about 1e-15 between
 # BLAS builds
 _DECIMALS = 9
@@ -25,14 +27,16 @@ def kmeans(
     """(centroids_KD float64, cluster of each vector int64); fewer than num_clusters centroids where the distinct
     vectors are fewer.
 
-    Start: k-means++ (Arthur and Vassilvitskii 2007). Trains on a seeded sample of 64 vectors per cluster, then assigns
-    all of them.
+    Start: k-means++ (Arthur and Vassilvitskii 2007) on a seeded sample of 16 vectors per cluster. Trains on 64, then
+    assigns all of them.
     """
     rng = np.random.default_rng(seed)
     num_train = min(len(vectors_ND), num_clusters * _TRAIN_ROWS_PER_CLUSTER)
     chosen = np.sort(rng.choice(len(vectors_ND), size=num_train, replace=False))
     train_TD = np.asarray(vectors_ND[chosen], dtype=np.float64)
-    centroids_KD = _spread(train_TD, num_clusters, rng=rng)
+    num_first = min(num_train, num_clusters * _START_ROWS_PER_CLUSTER)
+    first = np.sort(rng.choice(num_train, num_first, replace=False)) if num_first < num_train else slice(None)
+    centroids_KD = _spread(train_TD[first], num_clusters, rng=rng)
     before: np.ndarray | None = None
     for _ in range(max_iterations):
         nearest = assign(train_TD, centroids_KD)

@@ -88,7 +88,8 @@ def as_sets(led):
 
 def check(corpus, kind, prior):
     matcher, who, units = arranged(corpus, kind)
-    found, kept = kept_stars(matcher, who, units=units, prior=prior)
+    found, _, keep = kept_stars(matcher, who, units=units, prior=prior)
+    kept = keep()
     whole, who, units = arranged(corpus, kind)
     judge = OfItems(whole, np.array([int(item) for item in units.items.to_pylist()], np.int64))
     walk = Walk(judge, who)
@@ -147,9 +148,9 @@ def test_lists_that_are_full_give_the_whole_join_too(kind, history):
 def test_other_criteria_elect_anew():
     corpus = {f"{at:02d}": Unit(at % 4, 0, float(at % 3), at) for at in range(12)}
     matcher, who, units = arranged(corpus, "line")
-    first, prior = kept_stars(matcher, who, units=units, prior=None)
+    first, _, kept = kept_stars(matcher, who, units=units, prior=None)
     other = dataclasses.replace(who, criteria=(dataclasses.replace(CRITERIA[0], best="low"), CLOSENESS))
-    found, _ = kept_stars(matcher, other, units=units, prior=prior)
+    found, *_ = kept_stars(matcher, other, units=units, prior=kept())
     assert found == stars(matcher, other, equal=units.equal) != first
 
 

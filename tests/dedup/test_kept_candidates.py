@@ -43,7 +43,8 @@ def joined(crowds, prior):
     with pytest.MonkeyPatch.context() as patch:
         judge = kept_repair.Repair._judge
         patch.setattr(kept_repair.Repair, "_judge", lambda self, *how: (judge(self, *how), judged.append(how)))
-        found, kept = kept_stars(matcher, who, units=units, prior=prior)
+        found, _, keep = kept_stars(matcher, who, units=units, prior=prior)
+        kept = keep()
     assert found == stars(Strangers(matcher.crowds), who, equal=units.equal)
     return len(judged), kept
 

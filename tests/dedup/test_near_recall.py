@@ -14,6 +14,7 @@ import pytest
 from benchmarks import dedup_new
 from mmlake import dedup, schemas
 from mmlake.dedup import tiers_of
+from mmlake.dedup.image_matcher import ImageMatcher
 from mmlake.dedup.near_recall import passed_over, sampled
 from mmlake.dedup.prints import PrintTable, Ragged
 from mmlake.records import digest_of
@@ -76,6 +77,21 @@ def test_a_join_that_goes_on_from_another_has_the_same_recall(modality: str, tmp
     assert counts(fingerprints, kept) == counts(fingerprints, None)
 
 
+def test_what_the_estimate_compared_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fingerprints, kept = _fingerprints("image"), dedup.KeptJoins(tmp_path, "")
+    asked: list[int] = []
+    compare = ImageMatcher.compare
+    monkeypatch.setattr(ImageMatcher, "compare", lambda *how: asked.append(how[1]) or compare(*how))
+    fewer = fingerprints.filter(pc.less(fingerprints["digest"], "fd"))
+    counts = []
+    for rows in (fewer, fewer, fingerprints):
+        asked.clear()
+        dedup.near_pairs(rows, tiers_of("image"), settings=SETTINGS, kept=kept)
+        counts.append(len(asked))
+
+    assert counts[0] > 50 and counts[1] == 0 and counts[2] < counts[0] / 3
+
+
 def test_a_unit_of_a_lower_source_that_holds_a_better_one_is_no_miss() -> None:
     """An excerpt whose source has priority stays, and the whole text stays with it."""
     wholes = [" ".join(f"word{book}x{at}" for at in range(400)) for book in range(20)]
@@ -97,11 +113,20 @@ def test_a_large_corpus_is_passed_over_in_part_and_a_small_one_whole() -> None:
     large = {"one": Ragged(np.zeros(0, np.uint64), np.zeros(30_001, np.int64))}
     long = {"one": Ragged(np.zeros(8_000_000, np.uint64), np.arange(0, 8_000_001, 40_000))}
 
-    assert passed_over(small, seed=1).tolist() == list(range(500))
-    assert len(passed_over(large, seed=1)) == 20_000
-    assert len(passed_over(long, seed=1)) == 100
-    assert passed_over(large, seed=1).tolist() == passed_over(large, seed=1).tolist()
-    assert (len(sampled(40, seed=1)), len(sampled(10_000, seed=1))) == (10, 200)
+    numbers = np.arange(30_000, dtype=np.uint64)
+    assert passed_over(small, numbers[:500], seed=1).tolist() == list(range(500))
+    assert len(passed_over(large, numbers, seed=1)) == 20_000
+    assert len(passed_over(long, numbers[:200], seed=1)) == 100
+    assert passed_over(large, numbers, seed=1).tolist() == passed_over(large, numbers, seed=1).tolist()
+    assert (len(sampled(numbers[:40], seed=1)), len(sampled(numbers[:10_000], seed=1))) == (10, 200)
+
+
+def test_of_one_percent_more_nearly_the_same_units_are_sampled_and_another_seed_draws_others() -> None:
+    numbers = np.arange(20_200, dtype=np.uint64)
+    before, now = (set(sampled(numbers[:num], seed=3).tolist()) for num in (20_000, 20_200))
+
+    assert len(before & now) >= 190
+    assert len(before & set(sampled(numbers[:20_000], seed=4).tolist())) < 20
 
 
 def test_a_corpus_without_prints_estimates_nothing() -> None:
