@@ -22,6 +22,7 @@ from mmlake.dedup.text import unpacked
 from mmlake.dedup.text_matching import sampled, shared_counts
 from mmlake.dedup.text_templates import Commonness, Siblings
 from mmlake.dedup.text_verdicts import TEMPLATE
+from mmlake.dedup.vectors import never_apart
 
 _LONG_WORDS = 100  # of both texts; of shorter ones too little is there to say anything
 # of the distinct words of the text that keeps less: human paraphrases .53 and more, two pages on one subject .17 to .45
@@ -41,6 +42,8 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Callable[[Posit
     prints: of all units that are compared, for their number counts; the methods `shingles` and `words` are read.
     """
     shingles, words = prints["shingles"], prints["words"]
+    if not len(shingles.values):  # a modality without texts
+        return never_apart
     sizes = shingles.lengths
     fraction = settings.semantic_shared_fraction
     commonness, siblings = Commonness(shingles), Siblings(sampled(shingles), fraction=fraction)

@@ -128,8 +128,9 @@ def _held_fractions(planes: list[NDArray[np.float32]]) -> list[float]:
     found = []
     for weighted in powers * centres**2:
         natural = float(weighted[_BASE].mean())
-        held = np.flatnonzero(weighted >= _FALL * natural)
-        found.append(float((held[-1] + 1) / _BANDS) if len(held) and natural > 0 else 1.0)
+        # bands up to the last that holds detail; of those behind it a share, so that noise in one band is no step
+        shares = np.maximum.accumulate((weighted / (_FALL * natural))[::-1]) if natural > 0 else np.ones(_BANDS)
+        found.append(float(np.minimum(shares, 1).mean()))
     return found
 
 

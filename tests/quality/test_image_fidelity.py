@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmlake.quality.image import decoded
-from mmlake.quality.image_fidelity import fidelity
+from mmlake.quality.image_fidelity import fidelity, sharp_fraction
 
 
 def photograph(seed=0, side=400):
@@ -74,3 +74,14 @@ def test_noise_colour_and_depth_are_measured():
     assert (measured(one)["is_coloured"], measured(one.convert("L"))["is_coloured"]) == (1.0, 0.0)
     deep = Image.fromarray((np.arange(10_000, dtype=np.uint16) * 6).reshape(100, 100))
     assert (measured(deep)["bits_per_channel"], measured(one)["bits_per_channel"]) == (16.0, 8.0)
+
+
+def test_what_a_codec_adds_to_faint_detail_makes_no_picture_sharper_by_a_step():
+    rng, side = np.random.default_rng(0), 640
+    radius = np.maximum(np.abs(np.fft.fftfreq(side)[:, None]), np.fft.rfftfreq(side)[None])
+    waves = np.fft.rfft2(rng.normal(size=(side, side))) / np.maximum(radius, 1 / side)
+    found = []
+    for faint in (0.04, 0.06):  # of the power that a natural picture has beyond a quarter of the spectrum
+        plane = np.fft.irfft2(np.where(radius < 0.125, waves, waves * np.sqrt(faint)), s=(side, side))
+        found.append(sharp_fraction((128 + 50 * plane / plane.std()).astype(np.float32)))
+    assert found[0] < found[1] < 1.3 * found[0]
