@@ -23,6 +23,7 @@ from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_pl
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
+_LEAST_SEEN = 0.6  # grey levels, the same where two show the same part: half of a picture may be sky
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
 _PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
 _NUM_PLACES = 2  # alignments that are tried, besides frame on frame
@@ -238,11 +239,15 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     """What the two show where they are laid on each other by this map."""
     import cv2
 
-    expected = _inside(place.region) & _inside(place.template.content)
+    # what surrounds a drawing is its ground, and no border: a square, cut at its sides, is like any other plane
+    contents = (WHOLE, WHOLE) if place.is_drawn else (place.template.content, place.content)
+    expected = _inside(place.region) & _inside(contents[0])
+    if place.is_drawn and (place.region, place.box) != (WHOLE, WHOLE):
+        expected = cv2.erode(expected.astype(np.uint8), np.ones((3, 3), np.uint8), borderValue=0).astype(np.bool_)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     template = place.template.thumbnail
     view = cv2.warpAffine(place.view, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    shown = cv2.warpAffine(_inside(place.content).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
+    shown = cv2.warpAffine(_inside(contents[1]).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
     seen = expected & shown
     orientation = place.orientation
     scaled = np.abs(warp - np.eye(2, 3))
@@ -358,6 +363,8 @@ def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px:
     its_map = (sums(right * right * inside) / num - mean_right**2)[seen].astype(np.float64)
     common_map = (sums(left * right * inside) / num - mean_left * mean_right)[seen].astype(np.float64)
     own, its, common = own_map.sum(), its_map.sum(), common_map.sum()
+    if min(own, its) < _LEAST_SEEN**2 * len(own_map):
+        return 0.0, 0.0, 0.0
     shows = np.minimum(own_map, its_map) >= _SHOWS_LEVELS**2
     alike = common_map >= _ALIKE * np.sqrt(np.maximum(own_map * its_map, 0))
     unlike = float((shows & ~alike).mean()) if len(shows) else 0.0
