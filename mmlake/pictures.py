@@ -3,8 +3,10 @@ whatever the name says, and would start a program for some."""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +16,21 @@ if TYPE_CHECKING:
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
 # format, these included.
 _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
+# format -> its first bytes, the module by which Pillow reads it, and what registers it there, if importing does not
+_PLUGINS: Final = {
+    "HEIC": (rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", "pillow_heif", "register_heif_opener"),
+    "JPEG XL": (rb"\xff\n|\0\0\0\x0cJXL \r\n\x87\n", "pillow_jxl", ""),
+}
 _ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
 _LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
+
+
+def lacking(data: bytes) -> str:
+    """The format of a picture that the extra `pictures` reads, where that is not installed; else nothing."""
+    for name, (pattern, module, _) in _PLUGINS.items():
+        if re.match(pattern, data, re.DOTALL) and importlib.util.find_spec(module) is None:
+            return name
+    return ""
 
 
 @contextmanager
@@ -34,10 +49,15 @@ def one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def picture_formats() -> tuple[str, ...]:
     """The formats for `Image.open(..., formats=)`: all that Pillow reads, in its order, without those that are
-    programs."""
+    programs, and those of the extra `pictures` where it is installed."""
     from PIL import Image
 
     Image.init()
+    for _, module, register in _PLUGINS.values():
+        with suppress(ImportError):
+            plugin = importlib.import_module(module)
+            if register:
+                getattr(plugin, register)()
     return tuple(name for name in Image.ID if name not in _PROGRAMS)
 
 

@@ -239,10 +239,12 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     """What the two show where they are laid on each other by this map."""
     import cv2
 
+    is_tiny = place.side_px < SMALL_PX
     # what surrounds a drawing is its ground, and no border: a square, cut at its sides, is like any other plane
-    contents = (WHOLE, WHOLE) if place.is_drawn else (place.template.content, place.content)
+    is_on_ground = place.is_drawn and not is_tiny
+    contents = (WHOLE, WHOLE) if is_on_ground else (place.template.content, place.content)
     expected = _inside(place.region) & _inside(contents[0])
-    if place.is_drawn and (place.region, place.box) != (WHOLE, WHOLE):
+    if is_on_ground and (place.region, place.box) != (WHOLE, WHOLE):
         expected = cv2.erode(expected.astype(np.uint8), np.ones((3, 3), np.uint8), borderValue=0).astype(np.bool_)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     template = place.template.thumbnail
@@ -255,7 +257,6 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     is_whole = moved < _SAME_FRAME
     if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
         return Likeness(False, 0.0, orientation, is_whole)
-    is_tiny = place.side_px < SMALL_PX
     sigma_px = _SMALL_SIGMA_PX if is_tiny else _SIGMA_PX
     toned = image_tones.toned(view, template, seen)
     found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
