@@ -16,21 +16,14 @@ if TYPE_CHECKING:
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
 # format, these included.
 _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
-# format -> its first bytes, the module by which Pillow reads it, and what registers it there, if importing does not
-_PLUGINS: Final = {
-    "HEIC": (rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", "pillow_heif", "register_heif_opener"),
-    "JPEG XL": (rb"\xff\n|\0\0\0\x0cJXL \r\n\x87\n", "pillow_jxl", ""),
-}
+_HEIC: Final = re.compile(rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", re.DOTALL)
 _ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
 _LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
 
 
-def lacking(data: bytes) -> str:
-    """The format of a picture that the extra `pictures` reads, where that is not installed; else nothing."""
-    for name, (pattern, module, _) in _PLUGINS.items():
-        if re.match(pattern, data, re.DOTALL) and importlib.util.find_spec(module) is None:
-            return name
-    return ""
+def lacks_decoder(data: bytes) -> bool:
+    """Whether it is a picture as telephones take them (HEIC) and the extra `heif` is not installed."""
+    return _HEIC.match(data) is not None and importlib.util.find_spec("pillow_heif") is None
 
 
 @contextmanager
@@ -49,15 +42,14 @@ def one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def picture_formats() -> tuple[str, ...]:
     """The formats for `Image.open(..., formats=)`: all that Pillow reads, in its order, without those that are
-    programs, and those of the extra `pictures` where it is installed."""
+    programs, and HEIC where the extra `heif` is installed."""
     from PIL import Image
 
     Image.init()
-    for _, module, register in _PLUGINS.values():
-        with suppress(ImportError):
-            plugin = importlib.import_module(module)
-            if register:
-                getattr(plugin, register)()
+    with suppress(ImportError):
+        import pillow_heif
+
+        pillow_heif.register_heif_opener()
     return tuple(name for name in Image.ID if name not in _PROGRAMS)
 
 

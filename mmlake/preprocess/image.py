@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mmlake.errors import UnreadableItem
 from mmlake.formats.png_chunks import bad_chunks
 from mmlake.formats.tiff_pages import MARKS, page_places
-from mmlake.pictures import lacking, picture_formats
+from mmlake.pictures import lacks_decoder, picture_formats
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -157,8 +157,8 @@ def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableI
     if _is_cut_off(error) or isinstance(error, EOFError):
         reason = f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete"
         return UnreadableItem(3002, reason + place)
-    if not kind and (lacking_format := lacking(data)):
-        remedy = "pip install 'mmlake[pictures]', then mmlake retry"
-        return UnreadableItem(3001, f"{lacking_format} pictures need a library that is not installed; run: {remedy}")
+    if not kind and lacks_decoder(data):
+        remedy = "run: pip install 'mmlake[heif]', then mmlake retry"
+        return UnreadableItem(3001, f"HEIC pictures need the library 'pillow-heif', which is not installed; {remedy}")
     reason = f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})"
     return UnreadableItem(3001, reason + place)
