@@ -10,6 +10,7 @@ import numpy as np
 
 from mmlake.decoders import sound_stream
 from mmlake.errors import UnreadableItem
+from mmlake.preprocess.bare_streams import check_bytes, is_without_length
 from mmlake.preprocess.container import Decoding, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages
 from mmlake.preprocess.settings import PreprocessSettings
@@ -30,6 +31,7 @@ class _Recording:
     writer: SoundWriter
     num_packets: int = 0
     num_errors: int = 0
+    num_bytes: int = 0  # that decode
     damages: Damages = field(default_factory=Damages)
 
 
@@ -40,7 +42,7 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
         if (stream := sound_stream(container)) is None:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         codec = stream.codec_context.name
-        container_s = claimed_s(container)
+        container_s, is_bare = claimed_s(container), is_without_length(container)
         check_bounds(stream, container_s, settings=settings)  # before anything is decoded
         info = StreamInfo.of(stream) if container.format.name == "flac" else None
         found = None
@@ -52,6 +54,8 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
     if found.sound is None:
         raise UnreadableItem(3001, f"num_samples=0 of {found.num_packets} {codec} packets decoded")
     flac, duration_s = found.sound
+    if is_bare:
+        check_bytes(path, found.num_bytes, settings=settings)
     check_complete(
         decoded_s=duration_s,
         container_s=container_s,
@@ -88,7 +92,8 @@ def _of_frames(
     if check is not None and not decoding.damages.places and not check.holds():
         decoding.damages.add("the sound is not the one that the MD5 in the header is of", at_byte=MD5_AT_BYTE)
     writer.add_dropped(decoding.damages)
-    return _Recording(sound, writer, decoding.num_packets, decoding.num_errors + writer.num_dropped, decoding.damages)
+    num_errors = decoding.num_errors + writer.num_dropped
+    return _Recording(sound, writer, decoding.num_packets, num_errors, decoding.num_bytes, decoding.damages)
 
 
 def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings) -> _Recording | None:

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
+from mmlake.preprocess.bare_streams import is_without_length, mp3_header
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -191,26 +192,16 @@ def _ogg(file: IO[bytes], size: int) -> str | None:
 
 def _mp3(file: IO[bytes], size: int) -> str | None:
     """By the byte count of a Xing or Info header, where the encoder wrote one."""
-    file.seek(0)
-    head = file.read(10)
-    start = 0
-    if head[:3] == b"ID3" and len(head) == 10:
-        start = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
-    file.seek(start)
-    frame = file.read(200)
-    at = max(frame.find(b"Xing"), frame.find(b"Info"))
-    if at < 0 or len(frame) < at + 16:
-        return None
-    flags = struct.unpack(">I", frame[at + 4 : at + 8])[0]
+    start, header, flags = mp3_header(file)
     if not flags & 2:
         return None
-    declared = struct.unpack(">I", frame[at + 8 + 4 * (flags & 1) :][:4])[0]
+    declared = struct.unpack(">I", header[8 + 4 * (flags & 1) :][:4])[0]
     return _short("MP3 header", int(declared * (1 - _XING_SLACK_FRACTION)), size - start)
 
 
 def claimed_s(container: InputContainer) -> float | None:
     """How long the header says that the media last; None where it does not say."""
-    if container.duration is None:
+    if container.duration is None or is_without_length(container):
         return None
     # Matroska has the time at which the last frame ends, others the time from the first to there
     start = max(0, container.start_time or 0) if "matroska" in container.format.name else 0
@@ -262,6 +253,7 @@ class Decoding:
         self._counted, self.num_counted, self._seen = counted, 0, seen
         self.num_packets = 0
         self.num_errors = 0
+        self.num_bytes = 0  # of packets that decode
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
         self._stamps = Stamps(container)
@@ -299,6 +291,7 @@ class Decoding:
             except (av.error.FFmpegError, ValueError):
                 self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
                 continue
+            self.num_bytes += packet.size
             for frame in frames:
                 self._stamps.correct(frame)
                 if packet.stream.index in self._late:

@@ -1,0 +1,69 @@
+"""Streams of sound that no header says the length of: MP3 without a count of frames in its first one, ADTS, AC-3, AMR.
+
+What FFmpeg says of them is the size of the file over the bits that the first frames take, several times too much where
+a recording begins in silence. So they are whole where nearly all of their bytes decode.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.settings import PreprocessSettings
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+
+_BARE = frozenset(("aac", "ac3", "eac3", "amr", "h264", "hevc", "mpegvideo"))  # by FFmpeg's names
+_LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
+_ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
+
+
+def is_without_length(container: InputContainer) -> bool:
+    """Whether no header says how long it is."""
+    if container.format.name == "mp3":
+        with open(container.name, "rb") as file:
+            return not mp3_header(file)[2] & 1
+    return container.format.name in _BARE
+
+
+def mp3_header(file: IO[bytes]) -> tuple[int, bytes, int]:
+    """(where the first frame begins; its Xing, Info or VBRI header; what that says, 1 for frames, 2 for bytes)."""
+    file.seek(0)
+    head = file.read(10)
+    start = 0
+    if head[:3] == b"ID3" and len(head) == 10:
+        start = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
+    file.seek(start)
+    frame = file.read(200)
+    if frame[36:40] == b"VBRI":
+        return start, frame[36:], 1
+    at = max(frame.find(b"Xing"), frame.find(b"Info"))
+    if at < 0 or len(frame) < at + 16:
+        return start, b"", 0
+    return start, frame[at:], struct.unpack(">I", frame[at + 4 : at + 8])[0]
+
+
+def check_bytes(path: Path, decoded_bytes: int, *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3002 where fewer bytes decode than `min_decoded_fraction` of those that are no tags."""
+    with path.open("rb") as file:
+        present = path.stat().st_size - mp3_header(file)[0] - _tag_bytes(file)
+    low = settings.min_decoded_fraction
+    if decoded_bytes < low * present and present - decoded_bytes > _LEAST_MISSING_BYTES:
+        fraction = f"decoded_fraction={decoded_bytes / present:.3f}"
+        raise UnreadableItem(3002, f"{fraction} ({decoded_bytes} of {present} bytes) not in [{low:g}, inf)")
+
+
+def _tag_bytes(file: IO[bytes]) -> int:
+    """Of an ID3v1 and an APE tag at the end."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _ID3V1_BYTES))
+    found = _ID3V1_BYTES if file.read(3) == b"TAG" else 0
+    file.seek(max(0, size - found - _APE_BYTES))
+    footer = file.read(_APE_BYTES)
+    if len(footer) == _APE_BYTES and footer[:8] == b"APETAGEX":
+        length, _, flags = struct.unpack("<III", footer[12:24])
+        found += length + (_APE_BYTES if flags & _APE_HAS_HEADER else 0)
+    return min(found, size)
