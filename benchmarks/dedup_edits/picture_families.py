@@ -52,7 +52,7 @@ def originals(data: Path, *, half: str, limit: int, seed: int) -> Iterator[tuple
     for at in range(limit):
         turn, quality = at % 12, int(rng.integers(60, 96))
         if turn >= 10:
-            made = (_rendering, _page)[turn - 10](rng)
+            made = (_rendering, page)[turn - 10](rng)
             is_lossless = at // 12 % 2 == 0
             kind = f"{('rendering', 'page')[turn - 10]} as {'PNG' if is_lossless else 'JPEG'}"
             yield kind, coded(made, "PNG") if is_lossless else coded(made, quality=max(70, quality))
@@ -128,7 +128,7 @@ def _rendering(rng: np.random.Generator) -> Picture:
     return scene.filter(ImageFilter.GaussianBlur(0.6))
 
 
-def _page(rng: np.random.Generator) -> Picture:
+def page(rng: np.random.Generator) -> Picture:
     """A plot with lines, points and words."""
     from PIL import Image, ImageDraw, ImageFont
 
