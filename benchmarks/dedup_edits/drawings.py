@@ -4,7 +4,7 @@
 
 Ten charts are drawn; the others are the pictures of the directory that are drawings (where 35 % show nothing) of 96 to
 2,000 px without transparency, in an order that the seed draws. Printed are the edits with the share that is found, and
-the pairs of two originals that would be one: look at them.
+the pairs of two originals that would be one, to be read by eye.
 """
 
 from __future__ import annotations
