@@ -7,6 +7,7 @@ units and on the settings alone (`Tier.is_pairwise`), so the answers are those t
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +23,15 @@ _AT_ONCE = 512  # units of a block: a fiftieth of 25,000, which is the share tha
 _TOGETHER = 32  # comparisons of one item: a tenth of a second
 _LEAST = 64  # comparisons of a block; fewer are made sooner here
 Make = Callable[[PrintTable, DedupSettings], Matcher]
+
+
+def can_be_sent(make: Make) -> bool:
+    """Whether a worker can import it; what a plugin made within a function it cannot."""
+    try:
+        pickle.dumps(make)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
 
 
 class Part(NamedTuple):

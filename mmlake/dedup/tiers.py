@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
-from mmlake.dedup.ahead import Ahead
+from mmlake.dedup.ahead import Ahead, can_be_sent
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept import Units, kept_stars
@@ -342,7 +342,7 @@ def joined_tier(
 def _ahead(tier: Tier, prints: PrintTable, settings: DedupSettings, runner: Runner) -> Matcher:
     """The matcher of these units, whose comparisons workers make ahead where they are worth sending."""
     matcher = tier.made_matcher(prints, settings)
-    if tier.matcher is None or not tier.is_pairwise or runner.workers < 2:
+    if tier.matcher is None or not tier.is_pairwise or runner.workers < 2 or not can_be_sent(tier.matcher):
         return matcher
     sent = {method: prints[method] for method in tier.methods}
     return Ahead(matcher, sent, tier.matcher, settings=settings, runner=runner)

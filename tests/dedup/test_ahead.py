@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -72,6 +73,16 @@ def test_with_one_worker_nothing_is_sent():
     one.workers = 1
     joined("image", runner=one)
     assert one.num_compared == 0
+
+
+def test_a_matcher_that_cannot_be_sent_compares_here():
+    (tier,) = dedup.tiers_of("image")
+    own = dataclasses.replace(tier, matcher=lambda prints, settings: tier.matcher(prints, settings))
+    table, places = corpus("image")
+    runner = Elsewhere()
+    found = dedup.near_pairs(table, [own], settings=SETTINGS, criteria=CRITERIA, nodes=places, runner=runner)
+    assert found.equals(joined("image"))
+    assert runner.num_compared == 0
 
 
 def test_processes_compare_as_this_one_does():
