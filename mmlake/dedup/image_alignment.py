@@ -19,18 +19,17 @@ import numpy as np
 from mmlake.borders import WHOLE, Box
 from mmlake.dedup import image_tones
 from mmlake.dedup.image import SIDE, SMALL_PX
+from mmlake.dedup.image_detail import NEIGHBOURHOOD_PX, SHOWS_LEVELS, detail_correlation, differences
 from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
-_LEAST_SEEN = 0.6  # grey levels, the same where two show the same part: half of a picture may be sky
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
 _PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
 _NUM_PLACES = 2  # alignments that are tried, besides frame on frame
-NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
-_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little next to a horizon
+_MOST_UNLIKE = 0.1  # neighbourhoods that show detail, and not the same
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
 _SPOT, _SPOT_LEVEL = 0.42, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
@@ -102,6 +101,11 @@ class View:
         return _units(np.concatenate((window_grids(self.thumbnail), *inner)))
 
     @cached_property
+    def unlit(self) -> Floats:
+        """Its grid without what a smooth light adds, of length 1: (G * G,)."""
+        return image_tones.unlit(box_grid(self.thumbnail, WHOLE))
+
+    @cached_property
     def detail(self) -> float:
         """Grey levels by which it varies around the means of its neighbourhoods."""
         import cv2
@@ -116,7 +120,7 @@ class View:
 
         size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
         variance = cv2.blur(self.thumbnail**2, size) - cv2.blur(self.thumbnail, size) ** 2
-        return float((variance < _SHOWS_LEVELS**2).mean())
+        return float((variance < SHOWS_LEVELS**2).mean())
 
     @cached_property
     def identity(self) -> bytes:
@@ -141,7 +145,8 @@ def compare(one: View, other: View, *, correlation: float) -> Likeness:
     best = UNLIKE
     for place in _places(one, other):
         if place.correlation < _PLACED:
-            return max(best, Likeness(False, max(0.0, place.correlation) * _PLACED, 0, True), key=_rank)
+            best = max(best, Likeness(False, max(0.0, place.correlation) * _PLACED, 0, True), key=_rank)
+            continue
         best = max(best, _verified(place, correlation), key=_rank)
         if best.is_copy:
             break
@@ -180,7 +185,7 @@ class _Place(NamedTuple):
 
 def _places(one: View, other: View) -> list[_Place]:
     """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may
-    make a part of the one fit a little better."""
+    make a part of the one fit a little better, and another light all of it worse."""
     found, frame = [], (0.0, one, other, 0, 0, 0)
     for view, template in ((one, other), (other, one)):
         # to turn the view's boxes there is to turn the template's few regions back
@@ -192,7 +197,11 @@ def _places(one: View, other: View) -> list[_Place]:
             found.append((float(correlations.flat[at]), view, template, orientation, box, region))
     found.sort(key=lambda one: -one[0])
     found = found[:_NUM_PLACES]
-    if not any(places[3:] == (0, 0, 0) for places in found):
+    at = next((at for at, place in enumerate(found) if place[3:] == (0, 0, 0)), len(found))
+    if frame[0] < _PLACED:
+        frame = (max(frame[0], float(one.unlit @ other.unlit)), *frame[1:])
+        found[at : at + 1] = [frame]
+    elif at == len(found):
         found.append(frame)
     return [
         _Place(
@@ -259,10 +268,10 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
         return Likeness(False, 0.0, orientation, is_whole)
     sigma_px = _SMALL_SIGMA_PX if is_tiny else _SIGMA_PX
     toned = image_tones.toned(view, template, seen)
-    found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
+    found, dimensions, unlike = detail_correlation(toned, template, seen, sigma_px=sigma_px)
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
-    differing, contrast = _differences(toned, template, seen)
+    differing, contrast = differences(toned, template, seen)
     bound, spot = correlation, _SPOT
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
@@ -274,7 +283,7 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     # what sharpened or coded all of a tiny picture moves each of its pixels a little; another mouth, one place
     if is_tiny and not place.is_drawn and spots.any() and differing.max() <= _LONE * differing[seen].mean():
-        spots = _differences(toned, template, seen, pixel=2)[0] > max(spot * contrast, _SPOT_LEVEL)
+        spots = differences(toned, template, seen, pixel=2)[0] > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
         marked = marked_places(spots, seen, place.side_px)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
@@ -282,11 +291,11 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and not place.is_drawn and found >= _HOPELESSLY_LIT:
             lit = image_tones.lit(view, template, seen)
             toned, bound = image_tones.toned(lit, template, seen), max(bound, _LIT_CORRELATION)
-            spots = _differences(toned, template, seen)[0] > max(spot * contrast, _SPOT_LEVEL)
+            spots = differences(toned, template, seen)[0] > max(spot * contrast, _SPOT_LEVEL)
             marked = None if spots.any() else spots
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
+        found, _, unlike = detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
     if found < bound or unlike > _MOST_UNLIKE:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
@@ -344,50 +353,6 @@ def _aligned(place: _Place) -> Floats:
     most_px = _TINY_PULLED_PX if place.side_px < SMALL_PX else _PULLED_PX
     is_near = np.abs(found - said).max() <= most_px and abs(sizes[0] / sizes[1] - 1) <= 0.3
     return found if is_near else said
-
-
-def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float, float]:
-    """(correlation of what differs from the means of neighbourhoods, independent numbers in it, share of the
-    neighbourhoods that show detail on both sides and not the same)."""
-    import cv2
-
-    inside = seen.astype(np.float32)
-
-    def sums(values: Floats) -> Floats:
-        size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
-        return cv2.boxFilter(values, -1, size, normalize=False, borderType=cv2.BORDER_CONSTANT)
-
-    num = np.maximum(sums(inside), 1)
-    left, right = (cv2.GaussianBlur(plane, (0, 0), sigma_px) for plane in (view, template))
-    mean_left, mean_right = sums(left * inside) / num, sums(right * inside) / num
-    own_map = (sums(left * left * inside) / num - mean_left**2)[seen].astype(np.float64)
-    its_map = (sums(right * right * inside) / num - mean_right**2)[seen].astype(np.float64)
-    common_map = (sums(left * right * inside) / num - mean_left * mean_right)[seen].astype(np.float64)
-    own, its, common = own_map.sum(), its_map.sum(), common_map.sum()
-    if min(own, its) < _LEAST_SEEN**2 * len(own_map):
-        return 0.0, 0.0, 0.0
-    shows = np.minimum(own_map, its_map) >= _SHOWS_LEVELS**2
-    alike = common_map >= _ALIKE * np.sqrt(np.maximum(own_map * its_map, 0))
-    unlike = float((shows & ~alike).mean()) if len(shows) else 0.0
-    power = np.abs(np.fft.rfft2((right - mean_right) * inside)) ** 2
-    dimensions = float(power.sum() ** 2 / max(float((power**2).sum()), 1e-9))
-    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike
-
-
-def _differences(view: Floats, template: Floats, seen: Mask, *, pixel: int = 1) -> tuple[Floats, float]:
-    """(grey levels by which two of one tone differ in each place but for a pixel's shift; contrast of the template).
-    pixel: side of one of the picture's in the thumbnail's."""
-    import cv2
-
-    own, its = (cv2.GaussianBlur(plane, (0, 0), 0.6 * pixel) for plane in (view, template))
-    square = np.ones((2 * pixel + 1,) * 2, np.uint8)
-    outside = [
-        np.maximum(cv2.erode(plane, square) - other, other - cv2.dilate(plane, square))
-        for plane, other in ((own, its), (its, own))
-    ]
-    inner = cv2.erode(seen.astype(np.uint8), square).astype(bool)
-    differing = np.where(inner, np.maximum(np.maximum(*outside), 0), 0).astype(np.float32)
-    return cv2.blur(differing, (3, 3)), max(float(its[seen].std()), 20.0)
 
 
 def _units(grids: Floats) -> Floats:

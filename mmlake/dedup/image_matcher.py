@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, image_keys, perceptual
+from mmlake.dedup import image_alignment, image_detail, image_keys, perceptual
 from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
@@ -170,5 +170,5 @@ def details(planes: Floats) -> NDArray[np.float64]:
     """How much each thumbnail varies around its own mean, in grey levels."""
     import cv2
 
-    size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)
+    size = (image_detail.NEIGHBOURHOOD_PX, image_detail.NEIGHBOURHOOD_PX)
     return np.array([float((plane - cv2.blur(plane, size)).std()) for plane in planes])

@@ -53,9 +53,23 @@ def lit(own: Floats, its: Floats, seen: Mask) -> Floats:
     return found
 
 
+def unlit(grid: Floats) -> Floats:
+    """A square grid of levels without what a smooth light adds to it, of length 1, flat."""
+    rest = grid.ravel() - (smooth := _smooth(len(grid))) @ (smooth.T @ grid.ravel())
+    found: Floats = (rest / max(float(np.linalg.norm(rest)), 1e-6)).astype(np.float32)
+    return found
+
+
 @functools.lru_cache(maxsize=1)
-def _surfaces() -> np.ndarray:
-    """1, x, y, x^2, x y, y^2 and (x^2 + y^2)^2 of each pixel, from -1 to 1, of shape (S * S, 7)."""
-    down, across = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE), indexing="ij")
+def _smooth(side: int) -> np.ndarray:
+    """An orthonormal basis of the surfaces, of shape (side * side, 7)."""
+    basis: np.ndarray = np.linalg.qr(_surfaces(side))[0]
+    return basis
+
+
+@functools.lru_cache(maxsize=2)
+def _surfaces(side: int = SIDE) -> np.ndarray:
+    """1, x, y, x^2, x y, y^2 and (x^2 + y^2)^2 of each pixel, from -1 to 1, of shape (side * side, 7)."""
+    down, across = np.meshgrid(np.linspace(-1, 1, side), np.linspace(-1, 1, side), indexing="ij")
     terms = (np.ones_like(down), across, down, across**2, across * down, down**2, (across**2 + down**2) ** 2)
     return np.stack([term.ravel() for term in terms], axis=1)

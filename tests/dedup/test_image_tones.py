@@ -55,6 +55,20 @@ def test_a_copy_under_another_light_is_found(light):
     assert np.mean(found) >= 0.75, found
 
 
+def leaves(seed: int) -> Image.Image:
+    """A picture that is fine texture everywhere: a grid of sixteen cells a side shows little but the light on it."""
+    noise = np.random.default_rng(seed).integers(0, 255, (48, 48, 3), np.uint8)
+    fine = np.asarray(Image.fromarray(noise).resize((SIDE_PX,) * 2, 3), float)
+    return Image.fromarray((0.6 * fine + 40).clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_a_copy_of_mere_texture_under_another_light_is_found(light):
+    found = [is_copy(leaves(seed), under(leaves(seed), LIGHTS[light])) for seed in range(NUM)]
+    assert np.mean(found) >= 0.75, found
+    assert not any(is_copy(leaves(seed), under(leaves(seed + NUM), LIGHTS[light])) for seed in range(NUM))
+
+
 @pytest.mark.parametrize("light", LIGHTS)
 def test_another_thing_under_another_light_is_none(light):
     for seed in range(NUM):
