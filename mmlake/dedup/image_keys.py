@@ -186,16 +186,12 @@ class _Grouped:
         if len(asking) * len(self.targets) <= _BRUTE:
             left, right = np.nonzero(np.bitwise_count(asking[:, None] ^ self.targets[None]) <= self._radius)
             return left.astype(np.int64), right.astype(np.int64)
-        found = [self._in_groups(asking, at, most=most) for at in range(len(self._masks))]
+        found = [self._in_groups(asking, at, most=most) for at in range(len(self._masks_and_bits[0]))]
         return np.concatenate([left for left, _ in found]), np.concatenate([right for _, right in found])
 
     @functools.cached_property
     def _masks_and_bits(self) -> tuple[Words, int]:
         return _masks(len(self.targets), self._radius)
-
-    @property
-    def _masks(self) -> Words:
-        return self._masks_and_bits[0]
 
     @functools.cached_property
     def _grouping(self) -> tuple[NDArray[np.uint32], Positions]:

@@ -153,7 +153,8 @@ def prepared(matcher: Matcher, units: Iterable[int], candidates: Callable[[int],
     step, rest = block_of(matcher), iter(units)
     if not step:
         yield from rest
-    while block := list(islice(rest, step or 1)):
+        return
+    while block := list(islice(rest, step)):
         prepare(matcher, ((one, candidates(one)) for one in block))
         yield from block
 

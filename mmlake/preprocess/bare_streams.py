@@ -1,7 +1,8 @@
-"""Streams of sound that no header says the length of: MP3 without a count of frames in its first one, ADTS, AC-3, AMR.
+"""Streams that no header says the length of: MP3 without a count of frames in its first one, ADTS, AC-3, AMR, and bare
+video.
 
 What FFmpeg says of them is the size of the file over the bits that the first frames take, several times too much where
-a recording begins in silence. So they are whole where nearly all of their bytes decode.
+a recording begins in silence. So sound is whole where nearly all of its bytes decode.
 """
 
 from __future__ import annotations
