@@ -65,7 +65,7 @@ class ShardIndex:
 
     directory: Path
     manifest_id: str
-    num_items: int  # distinct digests of the parts of all samples
+    num_items: int  # distinct items among the parts of all samples
     shards: tuple[ShardEntry, ...]
 
     @property

@@ -113,11 +113,12 @@ class SampleRows:
         found = [np.asarray(batch.column("weight")) for batch in self.taken(rows)]
         return np.concatenate([np.zeros(0), *found]).astype(np.float32)
 
-    def num_digests(self) -> int:
-        """Distinct digests of all parts."""
-        digests = [part_column(batch, "digest") for batch in self.batches]
-        count: int = pc.count_distinct(pa.chunked_array(digests, pa.string())).as_py()
-        return count
+    def num_items(self) -> int:
+        """Distinct items among all parts, as a version counts them: by digest, of each modality."""
+        columns = ("digest", "modality")
+        chunks = {name: [part_column(batch, name) for batch in self.batches] for name in columns}
+        parts = pa.table({name: pa.chunked_array(chunks[name], pa.string()) for name in columns})
+        return parts.group_by(list(columns)).aggregate([]).num_rows
 
 
 def part_column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -71,7 +71,7 @@ def write_shards(
     with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         entries = writer.written(shards, workers=workers, advance=advance)
         index = ShardIndex(
-            directory=directory, manifest_id=manifest_id, num_items=rows.num_digests(), shards=tuple(entries)
+            directory=directory, manifest_id=manifest_id, num_items=rows.num_items(), shards=tuple(entries)
         )
         _publish(writer.objects, index)
     return index

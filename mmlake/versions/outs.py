@@ -20,7 +20,7 @@ from mmlake.versions.sample_schemas import piece
 
 # a finding of sound and film that says nothing of them, but of the transcript next to them
 WRONG_TRANSCRIPT = "wrong_transcript"
-MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
+MISSING, FOREIGN, NO_LEAD, EXACT = "part:missing", "part:other_modality", "sample:no_lead", "tier:exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class Verdicts:
     details: list[pa.Array]
     is_wrong_C: np.ndarray  # whether the medium was found to say something else than its transcript, bool
     weight_C: np.ndarray  # to six digits
+    modalities: pa.Array  # of the catalog's rows
 
     @classmethod
     def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array, carried_by: pa.Array | None = None) -> Verdicts:
@@ -58,9 +59,8 @@ class Verdicts:
         details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"]), carriers]
         is_wrong_C = pc.fill_null(pc.equal(piece(catalog["rule"]), WRONG_TRANSCRIPT), False)
         weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
-        return cls(
-            recipe, index, texts, own_C, lead_C, detail_C, details, is_wrong_C.to_numpy(zero_copy_only=False), weight_C
-        )
+        is_wrong_C, modalities = is_wrong_C.to_numpy(zero_copy_only=False), piece(catalog["modality"])
+        return cls(recipe, index, texts, own_C, lead_C, detail_C, details, is_wrong_C, weight_C, modalities)
 
 
 @dataclass(slots=True)
@@ -80,14 +80,16 @@ class Causes:
         texts = list(verdicts.texts)
         roles = verdicts.recipe.roles
         role_P = parts.role_codes(lambda role: None if role in roles else f"role:{role}", texts)
-        texts.append(MISSING)
+        texts += [MISSING, FOREIGN]
         there = at_P >= 0
+        foreign_P = _foreign(parts, at_P, verdicts.modalities)
         own_P, lead_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (verdicts.own_C, verdicts.lead_C))
         lead_P = np.where(parts.leads_P, lead_P, -1)
         of_lead_P = np.append(verdicts.detail_C, -1)[at_P]
-        chosen = [~there, own_P >= 0, role_P >= 0, lead_P >= 0]
-        code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, lead_P], -1)
-        source = np.select(chosen, [np.full(len(at_P), -1), np.zeros(len(at_P)), np.full(len(at_P), -1), of_lead_P], -1)
+        chosen = [~there, foreign_P, own_P >= 0, role_P >= 0, lead_P >= 0]
+        missing, foreign = len(texts) - 2, len(texts) - 1
+        code = np.select(chosen, [missing, foreign, own_P, role_P, lead_P], -1)
+        source = np.select(chosen, [-1, -1, 0, -1, of_lead_P], -1)
         detail = np.where(source >= 0, at_P, -1)
         return cls(texts, code.astype(np.int32), detail, source.astype(np.int8), list(verdicts.details))
 
@@ -207,6 +209,16 @@ class Outs:
         rows = self.samples.by_shard(np.flatnonzero(self.in_S))
         for cause in sorted({cause for cause in causes.tolist() if cause is not None}):
             self.causes_S.set(rows[causes == cause], cause)
+
+
+def _foreign(parts: Parts, at_P: np.ndarray, modalities: pa.Array) -> np.ndarray:
+    """Whether the catalog's row for the part's digest is of another modality: bytes that two modalities hold (none at
+    all, or of no known type) have one row, whose verdict says nothing of them as the other."""
+    rows = np.flatnonzero(at_P >= 0)
+    foreign_P = np.zeros(len(at_P), bool)
+    same = pc.equal(parts.take("modality", rows), modalities.take(pa.array(at_P[rows])))
+    foreign_P[rows] = ~same.to_numpy(zero_copy_only=False)
+    return foreign_P
 
 
 def _places(index: DigestIndex, parts: Parts) -> np.ndarray:

@@ -32,7 +32,7 @@ class Reasons:
         """The reason why a sample with this cause, as `Diff` has it, came or went."""
         cause = cause.removeprefix("was ")
         kind, _, name = cause.partition(":")
-        if cause in ("new", "absent", "shard_gone", "part:missing", "sample:no_lead"):
+        if cause in ("new", "absent", "shard_gone", "part:missing", "part:other_modality", "sample:no_lead"):
             return "source"
         if kind in ("rule", "status"):
             return "recipe" if self._recipe_differs("statuses") else self._judged(name if kind == "rule" else None)

@@ -31,7 +31,7 @@ class Selection:
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
     # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
     # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>, carried:<component>,
-    # required:<role>, quota:<group>, part:missing or sample:no_lead
+    # required:<role>, quota:<group>, part:missing, part:other_modality or sample:no_lead
     excluded: pa.Table
 
 
@@ -42,8 +42,9 @@ def select(
     *,
     priority: Callable[[str], int] = lambda source: 0,
 ) -> Selection:
-    """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, status,
-    licence, role, source, size, language, where, tier, carried, required role, exact duplicate, quota. samples:
+    """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, other
+    modality, status, licence, role, source, size, language, where, tier, carried, required role, exact duplicate, quota.
+    samples:
     `samples.bind_units` of all source shards, each with its `shard`, in one table or as what reads the tables of the
     source shards anew whenever it is called, in order of their names. catalog_rows: CATALOG_COLUMNS and those of the
     recipe.

@@ -45,6 +45,7 @@ _SAMPLES = pa.schema(
         ("parts", pa.list_(_PART)),
     ]
 )
+_SHARED = ("digest", "modality")  # by a catalog row and its part
 
 
 def name(number: int) -> str:
@@ -53,8 +54,8 @@ def name(number: int) -> str:
 
 
 def catalog_row(number: int, **fields) -> dict:
-    """What the catalog says of a clean text."""
-    base = {"digest": name(number), "modality": "text", "weight": 1.0, "status": "ok", "licences": ["MIT"]}
+    """What the catalog says of a clean item: of a text, where no sample has it as something else."""
+    base = {"digest": name(number), "weight": 1.0, "status": "ok", "licences": ["MIT"]}
     return base | {"sources": ["news"]} | fields
 
 
@@ -83,12 +84,18 @@ def sample(*parts: dict, **fields) -> dict:
     return base | {"modality": None, "parts": ordered} | fields
 
 
+def catalog_of(rows: list[dict], samples: list[dict]) -> pa.Table:
+    """The catalog of these rows, which are of the modality that the samples have them as."""
+    modalities = {one["digest"]: one["modality"] for each in samples for one in each["parts"]}
+    rows = [{"modality": modalities.get(row["digest"], "text")} | row for row in rows]
+    return pa.Table.from_pylist(rows, schema=_CATALOG)
+
+
 def chosen(rows: list[dict], samples: list[dict] | None = None, recipe: Recipe = CURATED, **more) -> Selection:
     """What the recipe selects; without samples each catalog row is a document of its own."""
     if samples is None:
-        samples = [sample(part(0) | {"digest": row["digest"], "modality": row["modality"]}) for row in rows]
-    catalog = pa.Table.from_pylist(rows, schema=_CATALOG)
-    return select(catalog, pa.Table.from_pylist(samples, schema=_SAMPLES), recipe, **more)
+        samples = [sample(part(0) | {n: row[n] for n in _SHARED if n in row}) for row in rows]
+    return select(catalog_of(rows, samples), pa.Table.from_pylist(samples, schema=_SAMPLES), recipe, **more)
 
 
 def build(store: VersionStore, rows: list[dict], samples: list[dict] | None = None, recipe: Recipe = CURATED, **fields):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake.versions import VersionStore, select
-from tests.versions.sample_rows import _CATALOG, _SAMPLES, CURATED, of_shards
+from tests.versions.sample_rows import _SAMPLES, CURATED, catalog_of, of_shards
 
 COMMON = {"recipe": CURATED, "settings_digest": "s", "encoders": {}}
 
@@ -28,7 +28,7 @@ def calls(do) -> tuple[int, object]:
 def spent(root, count: int) -> dict[str, int]:
     """Calls of each operation on so many samples of one shard, of which the second version lacks the last."""
     rows, samples = of_shards(count)
-    catalog, table = pa.Table.from_pylist(rows, schema=_CATALOG), pa.Table.from_pylist(samples, schema=_SAMPLES)
+    catalog, table = catalog_of(rows, samples), pa.Table.from_pylist(samples, schema=_SAMPLES)
     store, found = VersionStore(root), {}
     found["select"], selection = calls(lambda: select(catalog, table, CURATED))
     found["build"], _ = calls(lambda: store.build(selection.samples, excluded=selection.excluded, name="a", **COMMON))

@@ -106,6 +106,12 @@ def test_a_part_without_bytes_is_masked() -> None:
     assert (kept(selection), out(selection)) == ([[name(1)]], [("", "part:missing", False)])
 
 
+def test_bytes_that_the_catalog_has_as_another_modality_are_out_whatever_the_recipe() -> None:
+    rows = [catalog_row(1, modality="text"), catalog_row(2)]
+    selection = chosen(rows, [sample(picture(1)), sample(part(2), caption(1))], RECIPES["everything"])
+    assert (kept(selection), out(selection)) == ([[name(2), name(1)]], [(name(1), "part:other_modality", True)])
+
+
 def test_of_samples_with_one_lead_the_best_source_then_the_most_parts_stay() -> None:
     poor, rich = sample(picture(1), caption(2)), sample(picture(1), caption(2), caption(3))
     assert kept(chosen(many(4), [poor, rich])) == [[name(1), name(2), name(3)]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mmlake.recipes import Quota
 from mmlake.versions import sample_batches, select
-from tests.versions.sample_rows import _CATALOG, _SAMPLES, CURATED, caption, catalog_row, name, part, picture, sample
+from tests.versions.sample_rows import _SAMPLES, CURATED, caption, catalog_of, catalog_row, name, part, picture, sample
 
 
 def _tables(choices) -> tuple[pa.Table, list[pa.Table]]:
@@ -28,7 +28,8 @@ def _tables(choices) -> tuple[pa.Table, list[pa.Table]]:
         by_shard.setdefault(one["shard"], {})[one["sample"]] = one
     schema = _SAMPLES
     tables = [pa.Table.from_pylist([*by_shard[shard].values()], schema=schema) for shard in sorted(by_shard)]
-    return pa.Table.from_pylist(rows, schema=_CATALOG), [schema.empty_table(), *tables]
+    samples = [one for shard in sorted(by_shard) for one in by_shard[shard].values()]
+    return catalog_of(rows, samples), [schema.empty_table(), *tables]
 
 
 _LEAD, _WORDS = st.integers(0, 7), st.none() | st.integers(0, 7)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mmlake.lake import Lake
+from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, verify_shards
 from mmlake.upkeep import collect
 from tests import make
@@ -81,3 +83,17 @@ def test_collecting_keeps_what_living_versions_name_and_removes_the_rest(rounds)
     assert collect(lake, now_s=0.0).shards_bytes == 1000
     assert not stray.exists()
     assert [problem for index in indexes for problem in verify_shards(index.directory)] == []
+
+
+def test_bytes_that_two_modalities_hold_are_in_a_version_as_one_of_them(tmp_path: Path) -> None:
+    """An empty picture and an empty caption are one digest, whose row is that of the caption: the picture was taken
+    for it, the version counted two items where its shards had one, and the run ended there."""
+    site, empty = Site(tmp_path, [make.prose(1)]), digest_of(b"")
+    files = {"a/empty.jpg": b"", "a/1.png": make.picture(1, **_SIDES)}
+    make.land(site.zone, files | {"b/2.png": make.picture(2, **_SIDES), "b/2.txt.gz": gzip.compress(b"")})
+    lake, version = site.lake(), site.publish("everything")
+    kept, excluded = lake.versions.items(version).to_pylist(), lake.versions.excluded(version).to_pylist()
+    assert [one["modality"] for one in kept if one["digest"] == empty] == ["text"]
+    assert [one["cause"] for one in excluded if one["digest"] == empty] == ["part:other_modality"]
+    index = ShardIndex.read(lake.shards_dir / lake.versions.resolve(version))
+    assert index.num_items == lake.versions.read(version).num_items == 4
