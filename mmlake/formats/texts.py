@@ -1,7 +1,7 @@
 """Bytes to text and text to JSON, strictly: what is uncertain raises UnreadableItem.
 
-UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no
-infinity, no lone surrogates, and a fixed depth.
+UTF-8 first, then byte order marks, then what is declared, then a guess that must be a likely one (`text_encodings`).
+JSON has no NaN, no infinity, no lone surrogates, and a fixed depth.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import IO, Any, NoReturn, Protocol
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.charsets import markup_charset
+from mmlake.formats.text_encodings import (
+    BOMS,
+    MIN_CONFIDENCE,
+    MIN_DAMAGED_FRACTION,
+    damaged_utf_8,
+    escaped_encoding,
+    guessed_encoding,
+    marked_encoding,
+    wide_encoding,
+)
 from mmlake.records import canonical_json
 
-_BOMS = (
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe\0\0", "utf-32"),
-    (b"\0\0\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
-_GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
-_COMMONEST = "cp1252"
 _BEFORE_VALUES = (b",", b"[", b"{")
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LONG_BYTES = 8 << 20  # of a record; shorter ones take less than the bounds in whatever way they are written
@@ -39,7 +39,6 @@ _VALUE_BYTES = 200  # of a number with its name in an object, or of an object ar
 _CONTINUING = bytes(range(0x80, 0xC0))  # the bytes of UTF-8 that begin no character
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # a character that makes its whole string take four bytes for each
 _BROAD = re.compile(rb"[\xc4-\xef]|\\u")  # one that makes it take two
-_MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 
 
 class Limits(Protocol):
@@ -66,35 +65,47 @@ class Limits(Protocol):
     def max_decoded_bytes(self) -> int:
         """What one record may take in memory."""
 
-    @property
-    def max_charset_mess_fraction(self) -> float:
-        """The "chaos" of charset-normalizer's best guess, 0..1, up to which it is believed."""
 
-
-def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -> tuple[str, str]:
+def decode_text(
+    data: bytes,
+    *,
+    declared: str | None = None,
+    min_confidence: float = MIN_CONFIDENCE,
+    min_damaged_fraction: float = MIN_DAMAGED_FRACTION,
+) -> tuple[str, str]:
     """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
 
     declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without
-    it, the one that markup names itself.
+    it, the one that markup names itself. UTF-8 that is damaged has U+FFFD in its text. min_confidence: of a guess,
+    0..1; min_damaged_fraction: of what is not ASCII, that is valid in UTF-8 which is damaged.
     """
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # true of most texts
         return data.decode("ascii"), "utf-8"
-    for mark, encoding in _BOMS if data[:1] in _FIRST_OF_BOMS else ():
-        if data.startswith(mark):
-            return _decoded(data, encoding), encoding
+    if (marked := marked_encoding(data)) is not None:
+        return _decoded(data, marked), marked
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        declared = declared or markup_charset(data)
-        if declared and (declared_text := _declared(data, declared)) is not None:
-            return declared_text, declared
-        encoding = _guess(data, settings)
-        return _decoded(data, encoding), encoding
+        return _foreign(data, declared, min_confidence, min_damaged_fraction)
     is_shifted = declared is not None and declared.startswith("iso2022")
     if declared and is_shifted and (declared_text := _declared(data, declared)) is not None:
         return declared_text, declared
-    shifted = _wide_encoding(data) or _escaped_encoding(data)
+    shifted = wide_encoding(data) or escaped_encoding(data)
     return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
+
+
+def _foreign(data: bytes, declared: str | None, min_confidence: float, min_damaged: float) -> tuple[str, str]:
+    """(text, encoding) of bytes that are not UTF-8, or are no longer."""
+    if (damaged := damaged_utf_8(data, min_fraction=min_damaged)) is not None:
+        return damaged, "utf-8"
+    declared = declared or markup_charset(data)
+    if declared and (declared_text := _declared(data, declared)) is not None:
+        return declared_text, declared
+    encoding = wide_encoding(data) or guessed_encoding(data, min_confidence=min_confidence)
+    if encoding is None:
+        reason = f"num_bytes={len(data)} that are not UTF-8, of which num_nul={data.count(0)}"
+        raise UnreadableItem(1004, f"{reason}, and no other encoding is likely enough")
+    return _decoded(data, encoding), encoding
 
 
 def _decoded(data: bytes, encoding: str) -> str:
@@ -114,48 +125,6 @@ def _declared(data: bytes, encoding: str) -> str | None:
         return None
 
 
-def _wide_encoding(data: bytes) -> str | None:
-    """utf-16-le or -be where every other byte of an even-sized text is mostly zero: UTF-16 without its mark is valid
-    UTF-8."""
-    if len(data) < 4 or len(data) % 2 or b"\0" not in data[:64]:
-        return None
-    half = len(data) // 2
-    even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
-    return "utf-16-le" if odd > 0.7 and even < 0.1 else "utf-16-be" if even > 0.7 and odd < 0.1 else None
-
-
-def _escaped_encoding(data: bytes) -> str | None:
-    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for
-    UTF-8."""
-    if b"\x1b" not in data:  # one scan for one byte, which hardly any text has
-        return None
-    if b"\x1b$)C" in data[:1024]:
-        return "iso2022_kr"
-    return "iso2022_jp_2" if b"\x1b$B" in data or b"\x1b$@" in data else None
-
-
-def _guess(data: bytes, settings: Limits) -> str:
-    from charset_normalizer import from_bytes
-
-    wide = _wide_encoding(data)
-    if wide:
-        return wide
-    if (size := len(data)) < _MIN_GUESS_BYTES:
-        reason = f"num_bytes={size} not in [{_MIN_GUESS_BYTES}, inf), too few to detect another encoding"
-        raise UnreadableItem(1004, f"not UTF-8, and {reason}")
-    matches = from_bytes(data[:_GUESS_BYTES])
-    best = matches.best()
-    if best is None:
-        raise UnreadableItem(1004, "not UTF-8, and no other encoding gives text")
-    if best.chaos > (most := settings.max_charset_mess_fraction):
-        reason = f"mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, {most}]"
-        raise UnreadableItem(1004, f"not UTF-8; {reason}")
-    # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then
-    # meant.
-    tied = {match.encoding for match in matches if match.chaos <= best.chaos and match.coherence >= best.coherence}
-    return _COMMONEST if _COMMONEST in tied else best.encoding
-
-
 def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
     """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the
     settings allow, 1003 everything else."""
@@ -164,7 +133,7 @@ def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
     if len(data) > _LONG_BYTES:
         _check_memory(data, settings)
     try:
-        text = data.removeprefix(_BOMS[0][0]).decode()
+        text = data.removeprefix(BOMS[0][0]).decode()
     except UnicodeDecodeError as error:
         raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
     try:

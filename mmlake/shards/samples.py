@@ -118,7 +118,8 @@ class SampleRows:
         columns = ("digest", "modality")
         chunks = {name: [part_column(batch, name) for batch in self.batches] for name in columns}
         parts = pa.table({name: pa.chunked_array(chunks[name], pa.string()) for name in columns})
-        return parts.group_by(list(columns)).aggregate([]).num_rows
+        count: int = parts.group_by(list(columns)).aggregate([]).num_rows
+        return count
 
 
 def part_column(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -254,7 +254,8 @@ class RawItem:
         if self.content is not None and self.content.text is not None:
             self.text = self.content.text
             return
-        self.text, encoding = texts.decode_text(data, settings=settings, declared=declared)
+        least = settings.min_charset_confidence
+        self.text, encoding = texts.decode_text(data, declared=declared, min_confidence=least)
         self.charset = None if encoding in ("utf-8", "utf-8-sig") else encoding
 
 

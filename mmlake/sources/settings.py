@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmlake.formats.text_encodings import MIN_CONFIDENCE
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceSettings:
@@ -38,8 +40,9 @@ class SourceSettings:
     # pages are expanded whole.
     # Also what one JSON record may: 42 MiB of text with one emoji in it, whose characters then take four bytes each;
     # other texts reach max_line_bytes.
-    max_charset_mess_fraction: float = 0.2
-    # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
+    min_charset_confidence: float = MIN_CONFIDENCE
+    # 0..1; chardet's confidence in its guess about a text of which more than a quarter is not ASCII. What is no text
+    # reaches .08.
     text_fields: tuple[str, ...] = ("text", "content", "document", "sentence")
     # a text of its own; next to an image it is a caption, next to sound or video a transcript. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")

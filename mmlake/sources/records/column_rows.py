@@ -271,7 +271,7 @@ def _decoded(
     for name in columns.raw_texts:
         if isinstance(fields[name], bytes):
             try:
-                readable[name] = texts.decode_text(fields[name], settings=settings)[0]
+                readable[name] = texts.decode_text(fields[name], min_confidence=settings.min_charset_confidence)[0]
             except UnreadableItem as error:
                 broken[name] = Fault.of(error)
                 del readable[name]

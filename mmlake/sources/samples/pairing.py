@@ -42,6 +42,7 @@ def _text_of(item: RawItem, settings: SourceSettings) -> str | None:
     if content.text is not None:
         return content.text
     try:
-        return texts.decode_text(content.whole(settings.max_text_bytes), settings=settings)[0]
+        data = content.whole(settings.max_text_bytes)
+        return texts.decode_text(data, min_confidence=settings.min_charset_confidence)[0]
     except UnreadableItem:
         return None

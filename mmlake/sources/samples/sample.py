@@ -155,7 +155,8 @@ class Sample:
                 self._read_record(at, member, fields)
             else:
                 data = content.whole(settings.max_small_member_bytes, member.size_bytes)
-                self._metadata.setdefault(member.extension, texts.decode_text(data, settings=settings)[0].strip())
+                text, _ = texts.decode_text(data, min_confidence=settings.min_charset_confidence)
+                self._metadata.setdefault(member.extension, text.strip())
         except UnreadableItem as error:
             self._broken[at] = Fault.of(error)
 

@@ -1,0 +1,119 @@
+"""In which encoding bytes are text, where no one says so: by marks, zeros and escapes, as damaged UTF-8, by a guess.
+
+A guess is chardet's (its models of 100 encodings and 70 languages). What it says of bytes that are no text at all has
+little confidence, or characters that no text has.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from functools import cache
+
+BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before that of UTF-16, which it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+MIN_CONFIDENCE = 0.1  # of a guess about bytes of which many are not ASCII; what is no text reaches .08
+MIN_DAMAGED_FRACTION = 0.5  # of multi-byte sequences that are valid UTF-8 in a text that is damaged UTF-8
+_LEAST_CONFIDENCE = 0.03  # of any guess; right ones on 40 characters have .031 and more
+_FEW = 0.25  # of the bytes not being ASCII, up to which most of the text is known anyway
+_MOST_ODD = 0.01  # of the characters that no text has: controls, what no standard assigns
+_MIN_BYTES = 32  # fewer fit every 8-bit encoding equally well
+_WIDE = ("utf-16", "utf-32")
+_RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
+_NOT_ASCII = bytes(range(0x80, 0x100))
+# Never guessed: mainframes write no files of this kind, and the others are all but unused and taken for what is used.
+_UNLIKELY = ("utf-7", "hz", "cp1006", "hp-roman8", "iso8859-16")
+_MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_SPACES = frozenset("\t\n\f\r\x1a")  # controls that texts have; the last one ends files of DOS
+_ODD = ("Cc", "Cn", "Co")
+# Under these names texts have characters of the larger encoding (Encoding Standard, section 4.2), by Python's names
+_MEANT = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874", "euc_kr": "cp949",
+          "euc_jis_2004": "euc_jp", "shift_jis_2004": "cp932"}  # fmt: skip
+
+
+def marked_encoding(data: bytes) -> str | None:
+    """The encoding whose byte order mark the bytes begin with."""
+    return next((encoding for mark, encoding in BOMS if data.startswith(mark)), None)
+
+
+def wide_encoding(data: bytes) -> str | None:
+    """utf-16-le or -be, utf-32-le or -be, of a text without a mark: where it is ASCII or Cyrillic, its bytes are valid
+    UTF-8. Blanks and line ends have a zero there."""
+    if len(data) < 4 or len(data) % 2 or b"\0" not in data:
+        return None
+    half = len(data) // 2
+    even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
+    if min(even, odd) < _RARE < _MOST < max(even, odd):
+        return "utf-16-le" if even < odd else "utf-16-be"
+    encoding = _guess(data)[0] if len(data) >= _MIN_BYTES else None
+    return encoding if encoding and encoding.startswith(_WIDE) and _is_in(data, encoding) else None
+
+
+def escaped_encoding(data: bytes) -> str | None:
+    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for
+    UTF-8."""
+    if b"\x1b" not in data:  # one scan for one byte, which hardly any text has
+        return None
+    if b"\x1b$)C" in data[:1024]:
+        return "iso2022_kr"
+    return "iso2022_jp_2" if b"\x1b$B" in data or b"\x1b$@" in data else None
+
+
+def damaged_utf_8(data: bytes, *, min_fraction: float = MIN_DAMAGED_FRACTION) -> str | None:
+    """The text with U+FFFD where it is damaged, of bytes that are not UTF-8; None where less than this fraction of what
+    is not ASCII is valid, which another encoding has by chance."""
+    good = len(_MULTIBYTE.findall(data))
+    if not good:
+        return None
+    text = data.decode(errors="replace")
+    is_enough = good / (good + text.count("\ufffd")) >= min_fraction
+    return text if is_enough and _is_text(text) else None
+
+
+def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> str | None:
+    """Python's name of the encoding that bytes which are not UTF-8 are most likely text in; None where they are likely
+    no text. min_confidence: chardet's, 0..1."""
+    if len(data) < _MIN_BYTES:
+        return None
+    encoding, confidence = _guess(data)
+    share = 1 - len(data.translate(None, delete=_NOT_ASCII)) / len(data)
+    if encoding is None or confidence < (_LEAST_CONFIDENCE if share <= _FEW else min_confidence):
+        return None
+    return encoding if _is_in(data, encoding) else None
+
+
+def _guess(data: bytes) -> tuple[str | None, float]:
+    import chardet
+
+    found = chardet.detect(
+        data,
+        max_bytes=len(data),  # what is not ASCII may come late, and all of it is a matter of milliseconds
+        encoding_era=chardet.EncodingEra.ALL & ~chardet.EncodingEra.MAINFRAME,
+        exclude_encodings=_UNLIKELY,
+        compat_names=False,
+    )
+    encoding = found["encoding"]
+    return _MEANT.get(encoding, encoding) if encoding else None, found["confidence"]
+
+
+def _is_in(data: bytes, encoding: str) -> bool:
+    try:
+        return _is_text(data.decode(encoding))
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_text(text: str) -> bool:
+    """Whether hardly any of the characters is one that no text has."""
+    return sum(text.count(sign) for sign in set(text) if _is_odd(sign)) <= _MOST_ODD * len(text)
+
+
+@cache
+def _is_odd(sign: str) -> bool:
+    return sign not in _SPACES and unicodedata.category(sign) in _ODD

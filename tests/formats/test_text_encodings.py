@@ -1,0 +1,89 @@
+"""Texts of any usual encoding are read as what they say; what is no text is refused."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pytest
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats.text_encodings import guessed_encoding
+from mmlake.formats.texts import decode_text
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.text import decode
+
+TEXTS = {
+    "cs": "Loď vyplula z přístavu dříve, než vyšlo slunce, a námořníci zpívali staré písně o dálných ostrovech.",
+    "pl": "Statek wypłynął z portu, zanim wzeszło słońce, a żeglarze śpiewali stare pieśni o dalekich wyspach.",
+    "hu": "A hajó még napkelte előtt kifutott a kikötőből, és a matrózok régi dalokat énekeltek a távoli szigetekről.",
+    "tr": "Gemi güneş doğmadan limandan ayrıldı ve denizciler uzak adalar üzerine eski şarkılar söylediler.",
+    "fi": "Laiva lähti satamasta ennen auringonnousua, ja merimiehet lauloivat vanhoja lauluja kaukaisista saarista.",
+    "lv": "Kuģis izbrauca no ostas, pirms uzlēca saule, un jūrnieki dziedāja senas dziesmas par tālām salām.",
+    "fr": "Le navire a quitté le port avant l'aube, et les marins chantaient de très vieilles chansons sur des îles.",
+    "ru": "Корабль вышел из порта ещё до восхода солнца, и матросы пели старые песни о далёких островах.",
+    "el": "Το πλοίο έφυγε από το λιμάνι πριν ανατείλει ο ήλιος και οι ναύτες τραγουδούσαν παλιά τραγούδια.",
+    "he": "הספינה יצאה מהנמל לפני זריחת השמש, והמלחים שרו שירים ישנים על איים רחוקים מאוד.",
+    "ar": "غادرت السفينة الميناء قبل شروق الشمس وكان البحارة يغنون أغاني قديمة عن جزر بعيدة.",
+    "th": "เรือออกจากท่าก่อนพระอาทิตย์ขึ้น และลูกเรือร้องเพลงเก่าเกี่ยวกับเกาะที่อยู่ห่างไกล",
+    "ja": "船は日の出の前に港を出て、水夫たちは遠い島についての古い歌を歌っていた。風は静かだった。",
+    "ko": "배는 해가 뜨기 전에 항구를 떠났고 선원들은 먼 섬에 대한 오래된 노래를 불렀다.",
+    "zh": "船在日出之前离开了港口，水手们唱着关于遥远岛屿的古老歌曲，海风很轻，海面很平静。",
+}
+ENCODINGS = {
+    "cs": ["cp1250", "iso8859-2"], "pl": ["cp1250", "iso8859-2"], "hu": ["cp1250", "iso8859-2"], "tr": ["cp1254"],
+    "fi": ["cp1252"], "lv": ["cp1257"], "fr": ["cp1252"], "ru": ["cp1251", "koi8-r", "iso8859-5", "cp866"],
+    "el": ["cp1253", "iso8859-7"], "he": ["cp1255"], "ar": ["cp1256"], "th": ["cp874"], "ja": ["cp932", "euc_jp"],
+    "ko": ["cp949"], "zh": ["gb18030"],
+}  # fmt: skip
+SETTINGS = PreprocessSettings()
+
+
+@pytest.mark.parametrize(("language", "encoding"), [(name, one) for name, all_ in ENCODINGS.items() for one in all_])
+def test_a_text_without_a_mark_is_read_in_the_encoding_of_its_language(language: str, encoding: str) -> None:
+    data = TEXTS[language].encode(encoding)
+    assert decode_text(data)[0] == TEXTS[language]
+    assert decode(data, settings=SETTINGS) == TEXTS[language], "as a track, it is what it was as an item"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("language", ["fr", "ko", "ru"])
+def test_wide_texts_without_a_mark_are_read(language: str, encoding: str) -> None:
+    assert decode_text(TEXTS[language].encode(encoding))[0] == TEXTS[language]
+    assert decode_text(b"A plain line of words.\n".decode().encode(encoding))[0] == "A plain line of words.\n"
+
+
+@pytest.mark.parametrize("broken", [b"\xff", b"\xc3", "é".encode("cp1252")])
+def test_one_broken_byte_makes_utf_8_no_other_encoding(broken: bytes) -> None:
+    """Half of what is not ASCII being valid, it was UTF-8: read as Japanese, every letter with an accent was wrong."""
+    data = (TEXTS["fr"] * 3).encode()
+    text, encoding = decode_text(data[:60] + broken + b" " + data[60:])
+    assert encoding == "utf-8" and text.count("\ufffd") == 1 and text.endswith(TEXTS["fr"])
+
+
+def test_what_is_not_ascii_may_come_late() -> None:
+    """The first 64 KiB were what the guess was made of, and the text was refused as ASCII that is none."""
+    text = "A plain line of words.\n" * 10_000 + TEXTS["fi"]
+    assert decode_text(text.encode("cp1252"))[0] == text
+
+
+@pytest.mark.parametrize("size", [40, 400, 4_000, 40_000])
+def test_what_is_no_text_is_refused(size: int) -> None:
+    draw = random.Random(size)
+    record = bytes(range(24)) + "naïve ".encode()  # as in data that name things in UTF-8
+    noises = [
+        (record + b"\xff") * (size // 24),
+        draw.randbytes(size),
+        bytes(draw.randrange(32, 256) for _ in range(size)),
+        bytes(draw.randrange(128, 256) for _ in range(size)),
+        zlib.compress(draw.randbytes(size))[:size],
+    ]
+    for noise in noises:
+        assert guessed_encoding(noise) is None
+        with pytest.raises(UnreadableItem, match="1004"):
+            decode_text(noise)
+
+
+def test_few_bytes_are_not_guessed_about() -> None:
+    with pytest.raises(UnreadableItem, match="num_bytes=4 that are not UTF-8"):
+        decode_text("cœur".encode("cp1252"))
