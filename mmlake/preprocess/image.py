@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats import sniff
 from mmlake.formats.png_chunks import bad_chunks
 from mmlake.formats.tiff_pages import MARKS, page_places
 from mmlake.pictures import lacks_decoder, picture_formats
@@ -160,5 +161,7 @@ def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableI
     if not kind and lacks_decoder(data):
         remedy = "run: pip install 'mmlake[heif]', then mmlake retry"
         return UnreadableItem(3001, f"HEIC pictures need the library 'pillow-heif', which is not installed; {remedy}")
-    reason = f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})"
+    named = sniff.kind_by_magic(data[: sniff.HEAD_BYTES])
+    what = f"{kind} picture data" if kind else f"{named.content_type} data" if named else "unknown picture data"
+    reason = f"size_bytes={len(data)} of {what} do not decode ({type(error).__name__})"
     return UnreadableItem(3001, reason + place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from html.parser import HTMLParser
 
@@ -37,6 +38,9 @@ def main_text(page: str) -> str:
     """The article of the page without navigation and notices (trafilatura, precision first); all of its visible text
     where no article is found."""
     import trafilatura
+
+    # what it finds odd about a page is no news of a run: the page's visible text is taken then
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
     # as characters, not bytes: the page is decoded already, and a declared charset inside it would be applied twice
     found = trafilatura.extract(
