@@ -44,6 +44,7 @@ class Part(NamedTuple):
     num_frames: int  # aligned ones that are not blank
     is_mirrored: bool
     is_plain: bool  # picture on picture at one speed: the alignment was not searched for in many ways
+    is_still: bool  # nothing moves in it that could distinguish it from another
 
 
 def common_part(a: Film, b: Film, *, settings: DedupSettings) -> Part | None:
@@ -131,8 +132,9 @@ def _judged(a: Film, b: Film, line: Line, settings: DedupSettings) -> Part | Non
     if not num:
         return None
     span_a, span_b = (int(left[0]), int(left[-1]) + 1), (int(right[0]), int(right[-1]) + 1)
+    score, is_still = _likeness(a, b, line.way, left[structured], places[structured], bits[structured], settings)
     return Part(
-        score=_likeness(a, b, line.way, left[structured], places[structured], bits[structured], settings),
+        score=score, is_still=is_still,
         span_a=span_a, span_b=span_b, num_frames=num, is_mirrored=line.way.is_mirrored,
         covered_a=_covered(a, span_a), covered_b=_covered(b, span_b),
         is_plain=line.way.window_a == line.way.window_b == 0 and line.speed == 1.0 and line.shift.is_integer(),
@@ -166,8 +168,8 @@ def _likeness(
     places: NDArray[np.float64],
     bits: NDArray[np.int64],
     settings: DedupSettings,
-) -> float:
-    """0..1 of aligned frames with structure."""
+) -> tuple[float, bool]:
+    """(0..1 of aligned frames with structure, whether nothing moves in them)."""
     chosen = np.unique(np.linspace(0, len(left) - 1, min(_MAX_COMPARED, len(left))).astype(int))
     luma_a = a.luma_VN64[way.view_a, left[chosen]].astype(np.float64) @ resampled(way.window_a, False).T
     luma_b = between_frames(b.luma_VN64[way.view_b], places[chosen]) @ resampled(way.window_b, way.is_mirrored).T
@@ -180,11 +182,11 @@ def _likeness(
         )
     stage = perceptual.correlations(luma_a.mean(axis=0), luma_b.mean(axis=0))
     if float(stage) < least:  # the same movement before another background
-        return 0.0
+        return 0.0, False
     moving_a, moving_b = movement(luma_a), movement(luma_b)
     has_moved = max(float((np.abs(moving) > MOVED).mean()) for moving in (moving_a, moving_b)) >= _MOVED_FRACTION
     if not has_moved or len(left) < _MIN_MOVING_FRAMES:
-        return float((bits <= _STILL_BITS).mean())
+        return float((bits <= _STILL_BITS).mean()), not has_moved
     moving_a, moving_b = quieted(moving_a), quieted(moving_b)
     matching = float((bits <= settings.video_frame_bits).mean())
-    return max(0.0, min(matching, float(perceptual.correlations(moving_a.ravel(), moving_b.ravel()))))
+    return max(0.0, min(matching, float(perceptual.correlations(moving_a.ravel(), moving_b.ravel())))), False

@@ -1,4 +1,4 @@
-"""What a film shows at a few moments: by it the closest copy of a cluster is found, never whether two films are one.
+"""What a film shows at a few moments: by it the closest copy of a cluster is found, and title cards are told apart.
 
 Enters: frames of the time grid. Leaves: the print "frame-detail", for every second of a short film (every second or
 fourth of a longer one) a thumbnail with its tones and pieces with the finest detail. Copies with the same clock hold
@@ -13,7 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.borders import bars, content
 from mmlake.dedup import perceptual
+from mmlake.dedup.image import SIDE
+from mmlake.dedup.image_alignment import View, compare
 from mmlake.dedup.video_alignment import Part
 from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
 from mmlake.picture_pieces import PIECE_PX
@@ -26,6 +29,7 @@ _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in comm
 # copies were closer to one another than to their original (.77 to 1.13 in 8 families of 8)
 _CONVERSION_LEVELS = 1.5
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
+_DRAWN_FLAT = 0.35  # of a thumbnail that shows nothing, from which on it is a drawing on a flat ground
 _THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, NUM_PIECES * PIECE_PX**2 // 8
 MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
 
@@ -99,3 +103,32 @@ def shared_detail(a: Detail, b: Detail, part: Part) -> float:
     left, right = (fine.transpose(1, 0, 2).reshape(2, -1) for fine in (a.fine_N2P[of_a], b.fine_N2P[of_b]))
     alike = float(perceptual.correlations(left, right).mean())
     return _TONE_WEIGHT * max(0.0, tones) + (1 - _TONE_WEIGHT) * max(0.0, alike)
+
+
+def shows_the_same(a: Detail, b: Detail, part: Part, *, correlation: float) -> bool:
+    """Whether what both show in a part in which nothing moves is one picture, as far as a thumbnail of 32 px says it:
+    asked of drawings on a flat ground alone. Of a title card or a slide the hash of the whole frame says where
+    something is written, not what. correlation: of the detail of copies, at least."""
+    views = [_view(side, span) for side, span in ((a, part.span_a), (b, part.span_b))]
+    one, other = views
+    if one is None or other is None or min(one.flat, other.flat) < _DRAWN_FLAT:
+        return True
+    return compare(one, other, correlation=correlation).is_copy
+
+
+def _view(side: Detail, span: tuple[int, int]) -> View | None:
+    """The moment nearest to the middle of the span, as a small picture; None where none is in it."""
+    import cv2
+
+    inside = [at for at in side.at if span[0] <= at < span[1]]
+    if not inside:
+        return None
+    middle = (span[0] + span[1]) / 2
+    plane = side.tones_NP[side.at[min(inside, key=lambda at: abs(at - middle))]].reshape(THUMBNAIL_PX, THUMBNAIL_PX)
+    levels = plane.astype(np.uint8)
+    return View(
+        thumbnail=cv2.resize(plane, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC).astype(np.float32),
+        content=content(levels),
+        bars=bars(levels),
+        side_px=THUMBNAIL_PX,
+    )

@@ -13,7 +13,7 @@ from mmlake.dedup.perceptual import unpack_bytes
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_alignment import Part, common_part
-from mmlake.dedup.video_detail import Detail, detail_of, shared_detail
+from mmlake.dedup.video_detail import Detail, detail_of, shared_detail, shows_the_same
 from mmlake.dedup.video_hashes import WINDOWS
 from mmlake.dedup.video_votes import Film
 
@@ -59,6 +59,8 @@ class FilmMatcher:
         if part is None:
             return NONE, 0.0, 0, (np.nan,) * 4, 0.0
         relation, spans_s = self._relation(part), self._spans_s(part)
+        if relation != NONE and part.is_still and not self._shows_the_same(a, b, part):
+            return NONE, 0.0, 0, (np.nan,) * 4, 0.0
         # a moment that two films have in common does not make them alike
         score = part.score if relation != NONE else part.score * max(part.covered_a, part.covered_b)
         found = Found(
@@ -70,6 +72,10 @@ class FilmMatcher:
         detail = _DETAIL_WEIGHT * shared_detail(self._detail(a), self._detail(b), part)
         spans_s = tuple(found.spans_s[0].tolist())
         return int(found.relation[0]), float(found.score[0]), int(found.method[0]), spans_s, detail
+
+    def _shows_the_same(self, a: int, b: int, part: Part) -> bool:
+        least = self._settings.image_correlation
+        return shows_the_same(self._detail(a), self._detail(b), part, correlation=least)
 
     def _relation(self, part: Part) -> int:
         """What the shorter film is to the longer one."""

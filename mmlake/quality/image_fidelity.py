@@ -31,16 +31,25 @@ _CODEC_POWER = 1.0  # squared grey levels that a codec at quality 92 adds at eve
 _PLAIN_QUALITY = 100.0
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
 _BLOCK_PX = 16  # of which the quietest tenth gives the noise floor
-_STEPS = np.arange(3.0, 80.0)  # of quantization that are searched
-_BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
-# of which the steps are searched, with those of the standard table at quality 50
-_MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
-_LOW_MODES = (*_MODES, (1, 2), (2, 1), (2, 2))
+_STEPS = np.arange(3.0, 80.0)  # of quantization that are searched in one mode
+_BIN, _MOST_LEVEL = 0.25, 400  # of DCT values: width of a bin, largest value
+# the DCT values whose steps are searched, with those of the standard table at quality 50 (ISO/IEC 10918-1, K.1)
+_MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14, (1, 2): 14, (2, 1): 13, (2, 2): 16}
+_LEAST_STEP = 2  # of the standard table that is seen
+_FEW_MODES = 5  # of them, each of whose steps is searched by itself, for tables that are not the standard's
+_QUALITIES = np.arange(10, 95)  # of the standard table that are searched; steps of 2 end there
 _LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
 _TWICE = 0.6  # roughness of what was compressed twice
 _TWICE_QUALITY = 65.0  # what that counts at most
 _LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
+_ENOUGH_VALUES = 400  # more of one mode count no more
 _PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
+# the same over the modes at the steps of one standard table, and of the lowest quarter of them: photographs that were
+# never compressed reach .13
+_TOGETHER, _EACH, _LEAST_MODES = 0.2, 0.12, 5
+# the same of coarser steps under those of a last compression from that quality on; the last ones alone give .43
+_UNDER_OTHERS, _FINE = 0.45, 50
+_OFF_GRID = np.s_[3:, 5:]  # where blocks begin that no codec made
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +156,17 @@ def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
         return quality
     values = _block_values(decoded.luma_HW)
     seen = _seen_quality(values)
-    if seen + 5 < quality:
+    # drawings have steps too, wherever blocks begin; a codec's are seen where its blocks do
+    if seen + 5 < quality and _seen_quality(_block_values(decoded.luma_HW[_OFF_GRID])) > seen + 5:
         quality = seen - 3
     if decoded.table and _roughness(values, np.array(decoded.table).reshape(8, 8)) > _TWICE:
         quality = min(quality, _TWICE_QUALITY)
-    return min(quality, seen)
+    return quality
 
 
 def _table_quality(table: NDArray[np.float64]) -> float:
     """The quality that scales the standard luma table to this one, by their sums (the sum does not depend on order)."""
-    scale = 100 * float(table.sum()) / 3_690
-    return max(1.0, min(100.0, 5_000 / scale if scale > 100 else (200 - scale) / 2))
+    return _quality_of(100 * float(table.sum()) / 3_690)
 
 
 def _block_values(luma_HW: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -173,21 +182,56 @@ def _block_values(luma_HW: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _seen_quality(values: NDArray[np.float32]) -> float:
-    """The quality that the steps between DCT values say; 100 where there are none."""
+    """The quality that the steps between DCT values say; 100 where there are none. Steps of the standard table show
+    together what none of them shows alone, such as behind a second codec; others are searched one by one."""
+    steps, cosines, firsts, tables = _waves()
+    bins = [(np.abs(values[mode].ravel()) / _BIN).astype(np.int64) for mode in _MODES]
+    most = int(_MOST_LEVEL / _BIN)
+    histograms = np.stack([np.bincount(one[one < most], minlength=most) for one in bins]).astype(np.float32)
+    held = np.cumsum(histograms[:, ::-1], axis=1)[:, ::-1][:, firsts]  # modes, steps
+    periodic = np.where(held >= _LEAST_VALUES, histograms @ cosines.T / np.maximum(held, 1), np.nan)
     found = []
-    for mode, standard in _MODES.items():
-        step = _step(values[mode].ravel())
-        if step:
-            scale = 100 * step / standard
-            found.append(5_000 / scale if scale > 100 else (200 - scale) / 2)
-    return float(np.median(found)) if len(found) >= 3 else _PLAIN_QUALITY
+    for (_, standard), scores in zip(_MODES.items(), periodic[:_FEW_MODES, : len(_STEPS)], strict=False):
+        scores = np.nan_to_num(scores)
+        # a multiple of the step fits the few values in the tail half as well
+        kept = np.flatnonzero(scores >= max(_PERIODIC, 0.75 * scores.max()))
+        if len(kept):
+            found.append(_quality_of(100 * float(steps[kept[-1]]) / standard))
+    alone = float(np.median(found)) if len(found) >= 3 else _PLAIN_QUALITY
+    return min(alone, _standard_quality(periodic, held, tables))
+
+
+def _standard_quality(periodic: NDArray[np.floating], held: NDArray[np.floating], tables: NDArray[np.int64]) -> float:
+    """The lowest quality of the standard table to whose steps the values of all modes keep; 100 where none is."""
+    modes = np.arange(len(_MODES))
+    scores = periodic[modes, tables]  # qualities, modes
+    weights = np.where(np.isnan(scores), 0.0, np.sqrt(np.minimum(held[modes, tables], _ENOUGH_VALUES)))
+    weights[(weights > 0).sum(axis=1) < _LEAST_MODES] = 0
+    means = (np.nan_to_num(scores) * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+    ranked = np.sort(np.where(np.isnan(scores), np.inf, scores), axis=1)
+    low = ranked[np.arange(len(ranked)), (~np.isnan(scores)).sum(axis=1) // 4]
+    last = 0.75 * means.max()
+    if _QUALITIES[means.argmax()] >= _FINE:
+        last = min(last, _UNDER_OTHERS)
+    fits = (means >= max(_TOGETHER, last)) & (low >= _EACH)
+    if not fits.any():
+        return _PLAIN_QUALITY
+    at = int(np.flatnonzero(fits)[0])
+    while at + 1 < len(means) and means[at + 1] > means[at]:  # to the top of the hill
+        at += 1
+    return float(_QUALITIES[at])
+
+
+def _quality_of(scale: float) -> float:
+    """The quality at which libjpeg scales the standard table to so many percent."""
+    return max(1.0, min(100.0, 5_000 / scale if scale > 100 else (200 - scale) / 2))
 
 
 def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> float:
     """How far the counts of a JPEG's DCT values leap from each to the next: at most .4 as it comes from a camera, .8
     to 2 where values were rounded to other steps before (Popescu and Farid 2004)."""
     found = []
-    for mode in _LOW_MODES:
+    for mode in _MODES:
         levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
         counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
         here, around = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
@@ -200,23 +244,20 @@ def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> floa
 
 
 @functools.lru_cache(maxsize=1)
-def _waves() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(cosine of a value's phase within a step, whether the value counts for it), of shape (steps, bins)."""
+def _waves() -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
+    """(steps, cosine of a value's phase within a step, of shape (steps, bins), first bin that counts for it, place of
+    the step of each quality and mode). Steps of 1 are never seen: their place is that of one that no value counts
+    for."""
+    scales = np.where(_QUALITIES < 50, 5_000 / _QUALITIES, 200 - 2.0 * _QUALITIES)
+    wanted = np.floor((scales[:, None] * np.array(list(_MODES.values())) + 50) / 100)
+    last = 2 * _MOST_LEVEL
+    steps = np.concatenate((_STEPS, np.arange(_STEPS[-1] + 1, wanted.max() + 1), [_LEAST_STEP, last]))
     values = (np.arange(int(_MOST_LEVEL / _BIN)) + 0.5) * _BIN
-    counts = (values[None] > 0.6 * _STEPS[:, None]).astype(np.float64)
-    return np.cos(2 * np.pi * values[None] / _STEPS[:, None]) * counts, counts
-
-
-def _step(values: NDArray[np.float32]) -> float | None:
-    """The largest step whose multiples the values keep to."""
-    bins = (np.abs(values) / _BIN).astype(np.int64)
-    histogram = np.bincount(bins[bins < _MOST_LEVEL / _BIN], minlength=int(_MOST_LEVEL / _BIN)).astype(np.float64)
-    cosines, counts = _waves()
-    held = counts @ histogram
-    scores = np.where(held >= _LEAST_VALUES, cosines @ histogram / np.maximum(held, 1), 0.0)
-    # a multiple of the step fits the few values in the tail half as well
-    kept = np.flatnonzero(scores >= max(_PERIODIC, 0.75 * scores.max()))
-    return float(_STEPS[kept[-1]]) if len(kept) else None
+    counts = values[None] > 0.6 * steps[:, None]
+    places = np.select([wanted == _LEAST_STEP, wanted < _LEAST_STEP], [len(steps) - 2, len(steps) - 1], wanted - 3)
+    cosines = (np.cos(2 * np.pi * values[None] / steps[:, None]) * counts).astype(np.float32)
+    firsts = np.where(counts.any(axis=1), counts.argmax(axis=1), len(values) - 1)
+    return steps, cosines, firsts, places.astype(np.int64)
 
 
 def noise_floor(luma_HW: NDArray[np.float32]) -> float:

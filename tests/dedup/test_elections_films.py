@@ -93,7 +93,7 @@ def test_a_level_that_a_conversion_costs_makes_a_copy_no_less_close(levels, is_a
     moments = np.random.default_rng(0).integers(40, 200, (2, MOMENT_WORDS * 8)).astype(np.uint8)
     moments[1] = moments[0].astype(int) + levels
     one, other = (detail_of(np.append(np.uint64(8), pack_bytes(moment))) for moment in moments)
-    whole = Part(1.0, (0, 8), (0, 8), 1.0, 1.0, 8, False, True)
+    whole = Part(1.0, (0, 8), (0, 8), 1.0, 1.0, 8, False, True, False)
     assert (shared_detail(one, other, whole) == pytest.approx(1.0, abs=1e-4)) == is_as_close
 
 
