@@ -27,6 +27,7 @@ import pyarrow as pa
 from benchmarks.dedup_edits import Edit, Report
 from mmlake import dedup
 from mmlake.dedup import CLOSENESS, DedupSettings
+from mmlake.preprocess.text import count_words
 from mmlake.quality.text import MEASURES
 from mmlake.store import BlobStore
 
@@ -184,7 +185,7 @@ def _nodes(texts: dict[str, str]) -> pa.Table:
     }
     for one in dedup.criteria_of("text"):
         if one is not CLOSENESS:
-            measure = MEASURES.get(one.column, lambda text: float(len(text.split())))
+            measure = MEASURES.get(one.column, lambda text: float(count_words(text)))
             columns[one.name] = pa.array([measure(text) for text in texts.values()], pa.float64())
     return pa.table(columns)
 

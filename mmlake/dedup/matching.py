@@ -32,13 +32,18 @@ class Found(NamedTuple):
     method: NDArray[np.int8]  # position in Tier.pair_methods
     # start and end in the one, start and end in the other, of shape (others, 4); None where whole meets whole
     spans_s: NDArray[np.float32] | None = None
-    # how much of the finest detail both have, 0..1; None where the tier knows nothing finer than the score
+    # how much of the finest detail both have, 0..1, or what `closer` says; None where the tier knows nothing finer than
+    # the score
     detail: NDArray[np.float64] | None = None
 
     @property
     def closeness(self) -> NDArray[np.float64]:
         """What the members of a cluster are compared by: a copy that lost something is further from all others."""
         return self.score if self.detail is None else self.score + _DETAIL_WEIGHT * self.detail
+
+    def closer(self, closeness: NDArray[np.float64]) -> Found:
+        """The same with this closeness, 0..1."""
+        return self._replace(detail=(closeness - self.score) / _DETAIL_WEIGHT)
 
     def mirrored(self) -> Found:
         """The same, seen from the others."""

@@ -76,7 +76,13 @@ class TextMatcher:
         others = np.asarray(others, np.int64)
         kernels = text_walk.compiled(int(self._sizes[others].sum()))
         if kernels is not None:
-            return text_walk.compared(kernels, self._texts, self._marks, np.full(len(others), one), others)
+            found = text_walk.compared(kernels, self._texts, self._marks, np.full(len(others), one), others)
+        else:
+            found = self._compared(one, others)
+        return self._close(found, np.full(len(others), one), others)
+
+    def _compared(self, one: int, others: I64) -> Found:
+        """The same without compiled code, and without what closeness adds."""
         shared = shared_counts(self._shingles.values, self._shingles.offsets, one, others)
         smaller = np.minimum(self._sizes[one], self._sizes[others])
         score = shared / np.maximum(1, self._sizes[one] + self._sizes[others] - shared)
@@ -105,7 +111,14 @@ class TextMatcher:
         kernels = text_walk.compiled(int(self._sizes[right].sum()))
         if kernels is None:
             return None
-        return text_walk.compared(kernels, self._texts, self._marks, left, right)
+        return self._close(text_walk.compared(kernels, self._texts, self._marks, left, right), left, right)
+
+    def _close(self, found: Found, left: I64, right: I64) -> Found:
+        """The same, where closeness is the Jaccard, also of a text inside another one: by containment what holds the
+        most, an original with an advertisement in it, would be the closest to all that was cut out of either."""
+        small, large = (side(self._sizes[left], self._sizes[right]) for side in (np.minimum, np.maximum))
+        held = np.where(np.isin(found.relation, (INSIDE, HOLDS)), found.score, 0.0) * small
+        return found.closer(np.where(held > 0, held / np.maximum(1, small + large - held), found.score))
 
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""

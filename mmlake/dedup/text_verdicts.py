@@ -159,6 +159,8 @@ def is_of_one_page(
 ) -> bool:
     """Whether nothing speaks against two texts whose Jaccard is above the bound, but not surely. size: of the smaller
     set."""
+    if one.covered == num_words and other.covered == other_words:  # nothing but moved passages
+        return True
     if wording == FRAME:
         return False
     if wording == OF_THEIR_OWN:

@@ -1,4 +1,4 @@
-"""What a film shows at a few moments: by it the closest copy of a cluster is found, and title cards are told apart.
+"""What a film shows at a few moments: by it the closest copy of a cluster is found, and title cards are distinguished.
 
 Enters: frames of the time grid. Leaves: the print "frame-detail", for every second of a short film (every second or
 fourth of a longer one) a thumbnail with its tones and pieces with the finest detail. Copies with the same clock hold

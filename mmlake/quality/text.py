@@ -164,14 +164,22 @@ def _markup_fraction(text: str) -> float | None:
 
 
 def _one_case_fraction(text: str) -> float | None:
-    """Share of the sentences of three words or more that hold letters of one case only."""
+    """Share of the sentences of three words or more that hold letters of one case only, by their length. None of texts
+    in a script without case, whatever names of products stand in them."""
     total = of_one = 0
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in _SENTENCE_END.split(text) if _is_cased(text) else ():
         lower, upper = sentence.lower(), sentence.upper()
         if lower != upper and len(_TOKEN.findall(sentence)) >= 3:
-            total += 1
-            of_one += sentence in (lower, upper)
+            total += len(sentence)
+            of_one += len(sentence) if sentence in (lower, upper) else 0
     return of_one / total if total else None
+
+
+def _is_cased(text: str) -> bool:
+    """Whether half of the letters and more have two cases."""
+    if text.isascii():
+        return True
+    return 2 * sum(map(str.islower, text)) + 2 * sum(map(str.isupper, text)) >= sum(map(str.isalpha, text))
 
 
 def _unpunctuated_fraction(text: str) -> float | None:
@@ -202,7 +210,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="3",
+        revision="4",
     ),
 )
 _DOCUMENT = ("document",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from quality_media import measures_of, rules_broken, text_track
 
+from mmlake.quality.text import MEASURES
 from mmlake.store import BlobStore
 
 STORE = BlobStore("/nonexistent")  # text measures read no blob
@@ -163,3 +164,11 @@ def test_scripts_without_spaces_have_no_word_length():
 )
 def test_odd_texts_are_measured_without_failing(text):
     assert measured(text, "num_failures") == 0
+
+
+def test_case_says_nothing_of_a_text_in_a_script_without_case() -> None:
+    """Names of programs are sentences in lower case, as far as letters with case go."""
+    text = "この 端末 の 利用者 が apt-get update を 実行 します。 次に 管理者 が reboot を 待ち ます。"
+    assert MEASURES["one_case_fraction"](text) is None
+    assert MEASURES["one_case_fraction"]("die ganze zeile ist klein geschrieben, auch größe und maß.") == 1.0
+    assert MEASURES["one_case_fraction"]("Эта строка написана как обычно. вся эта строка строчными буквами.") > 0.5
