@@ -377,7 +377,7 @@ _ENTRIES = (
         name="nothing_to_embed",
         severity="P2",
         what="The item has nothing of the kind that its encoder reads: a recording without a transcript, a film "
-        "without keyframes.",
+        "without keyframes, a text in a script that it has no words of.",
         fix="Choose another encoder for the modality in `embed.encoders`, or land transcripts with the recordings.",
     ),
 )

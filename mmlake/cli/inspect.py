@@ -74,7 +74,7 @@ def search(
     Films and recordings that were cut are found by their clips and segments, each with its place in the item.
     """
     opened = open_lake(lake, settings)
-    rows, deaf = _search(
+    rows, note = _search(
         opened,
         query.strip() or None if query else None,
         like,
@@ -85,11 +85,8 @@ def search(
         limit=limit,
     )
     emit(rows, as_json=as_json, draw=lambda out: out.print(_drawn(rows) if rows else "nothing found"))
-    if deaf and not rows:
-        messages().print(
-            f"the words were looked up in captions and transcripts alone: the encoder '{deaf}' of {modality} has no "
-            "text side; give --like FILE, or set embed.encoders to one that has, such as clip, and run again"
-        )
+    if note is not None:
+        messages().print(note)
 
 
 @app.command(rich_help_panel=PANEL)
@@ -187,13 +184,13 @@ def _search(
     encoder: str | None,
     limit: int,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """(rows, the encoder that knows no words, where words were asked for and it stands alone)."""
-    from mmlake.embed import encode_file_query, encode_text_query
+    """(rows, what there is to say of how they were found; None where nothing)."""
+    from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
     from mmlake.formats.sniff import HEAD_BYTES, kind_of
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
-    vector, chosen, deaf = None, _known_encoder(opened, encoder), None
+    vector, chosen, deaf, note = None, _known_encoder(opened, encoder), None, None
     how = {"executor": opened.executor, "settings": opened.settings.embed, "encoders": opened.parts.encoders}
     if like is not None:
         if not like.is_file():
@@ -212,7 +209,12 @@ def _search(
             "text" in opened.parts.encoders[encoder].modalities
             and encoder.replace("-", "_") in opened.catalog.encoders()
         ):
-            vector = encode_text_query(query, encoder=encoder, **how)
+            try:
+                vector = encode_text_query(query, encoder=encoder, **how)
+            except UnusableQuery as error:  # words of a script that it has none of
+                if chosen is not None:
+                    raise
+                note, encoder = f"searched by words alone, without their vector: {error}", None
         else:
             if chosen is not None:
                 raise SettingsError(
@@ -225,7 +227,12 @@ def _search(
     found = opened.catalog.search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
     )
-    return list(found.to_pylist()), deaf
+    if deaf and not found.num_rows:
+        note = (
+            f"the words were looked up in captions and transcripts alone: the encoder '{deaf}' of {modality} has no "
+            "text side; give --like FILE, or set embed.encoders to one that has, such as clip, and run again"
+        )
+    return list(found.to_pylist()), note
 
 
 def _drawn(rows: list[dict[str, Any]]) -> Any:

@@ -164,7 +164,7 @@ def _query(
 def _no_vector(name: str, row: Encoder, failure: Failure) -> UnusableQuery:
     return UnusableQuery(
         f"query {name!r} cannot be encoded by {row.name!r}: {failure.reason}; check that it is one of "
-        f"{', '.join(row.modalities)}"
+        f"{', '.join(row.modalities)}, or choose another encoder"
     )
 
 

@@ -18,6 +18,7 @@ from mmlake.embed.weights import minilm_folder, revision_of
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
 
+_UNKNOWN = "[UNK]"
 _CHARS_PER_TOKEN = 16  # more than any language needs on average; bounds what is tokenized of a book
 
 
@@ -39,16 +40,27 @@ class MiniLm:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._begin, self._end = (int(self._tokenizer.token_to_id(token) or 0) for token in ("[CLS]", "[SEP]"))
+        self._letters, self._is_spelled = _letters_of(self._tokenizer)
+        self._max_spelled = settings.max_spelled_fraction
         self._states = load_bert(folder, device)
         self.revision = revision_of(ModelSource(path=str(folder)))
         self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 
     def prepare(self, decoded: str) -> list[list[int]]:
-        """Token ids per window."""
+        """Token ids per window. Raises UnreadableItem 5003 where there are none, and of a text in a script that the
+        vocabulary has letters of but no words: spelled out so, all texts are alike."""
         limit = self._content * self._windows
         ids = self._tokenizer.encode(decoded, add_special_tokens=False).ids[:limit]
         if not ids:
             raise UnreadableItem(5003, "num_tokens=0 not in [1, inf)")
+        num_letters = int(self._letters[ids].sum())
+        spelled = int(self._is_spelled[ids].sum()) / max(1, num_letters)
+        if spelled > self._max_spelled:
+            raise UnreadableItem(
+                5003,
+                f"spelled_fraction={spelled:.2f} of the letters not in [0, {self._max_spelled:.2f}]: minilm-l6 has no "
+                "words of their script",
+            )
         # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
         parts = np.array_split(ids, -(-len(ids) // self._content))
         return [[self._begin, *part.tolist(), self._end] for part in parts]
@@ -70,6 +82,20 @@ class MiniLm:
         bounds = np.cumsum([0, *(len(windows) for windows in batch)])
         pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         return [one / np.linalg.norm(one) for one in pooled]
+
+
+def _letters_of(tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Of each token how many letters it has (of one that is unknown 1), and whether it is a single letter beyond
+    ASCII, or unknown."""
+    vocabulary = tokenizer.get_vocab()
+    letters = np.zeros(max(vocabulary.values()) + 1, np.int64)
+    is_spelled = np.zeros(len(letters), bool)
+    for token, at in vocabulary.items():
+        piece = token.removeprefix("##")
+        if token == _UNKNOWN or piece.isalpha():
+            letters[at] = 1 if token == _UNKNOWN else len(piece)
+            is_spelled[at] = token == _UNKNOWN or (len(piece) == 1 and not piece.isascii())
+    return letters, is_spelled
 
 
 def _beginning(media: Media, *, num_chars: int) -> str:
