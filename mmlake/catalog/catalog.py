@@ -28,7 +28,7 @@ from mmlake.catalog.columns import STORED
 from mmlake.catalog.files import NAME as FILES
 from mmlake.catalog.files import TableFiles, is_of_machine
 from mmlake.catalog.hashes import row_hashes
-from mmlake.catalog.indexes import has_index, index_anew, index_text, index_vectors
+from mmlake.catalog.indexes import has_index, has_text_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
@@ -73,7 +73,7 @@ class Catalog:
                 )
             if new.num_rows:
                 table.add(_as_stored(new, table.schema), on_bad_vectors="null")
-            if table.count_rows() and not has_index(table, "text"):
+            if table.count_rows() and not has_text_index(table):
                 index_text(table)
         return {
             "inserted": new.num_rows,

@@ -6,6 +6,13 @@ from typing import Any
 
 from mmlake.catalog.join import is_vector
 
+_TEXT = "text_words"  # name of the full-text index; one of another name is an earlier release's, split at blanks alone
+
+
+def has_text_index(table: Any) -> bool:
+    """Whether the full-text index is there, and of this release."""
+    return any(index.name == _TEXT for index in table.list_indices())
+
 
 def has_index(table: Any, column: str) -> bool:
     """Whether the column has one."""
@@ -13,10 +20,14 @@ def has_index(table: Any, column: str) -> bool:
 
 
 def index_text(table: Any) -> None:
-    """Make the full-text index."""
+    """Make the full-text index, in place of an earlier one. Words of scripts without spaces are found by ICU's
+    dictionaries (UAX 29)."""
     from lancedb.index import FTS
 
-    table.create_index("text", config=FTS())
+    for index in table.list_indices():
+        if index.columns == ["text"]:
+            table.drop_index(index.name)
+    table.create_index("text", config=FTS(base_tokenizer="icu/split"), name=_TEXT)
 
 
 def index_vectors(table: Any, column: str) -> None:

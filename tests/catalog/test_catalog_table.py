@@ -293,6 +293,38 @@ def test_text_search_finds_the_word(zoo) -> None:
     assert found(zoo.search("zebra")) == ["zebra"]
 
 
+WRITTEN = {
+    "zh": "系统管理员需要配置操作系统的网络。",
+    "ja": "パッケージ管理システムは動作を途中で終了する。",
+    "th": "เรือออกจากท่าก่อนพระอาทิตย์ขึ้น",
+    "en": "The ferries left the piers of the harbour.",
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Catalog:
+    """A catalog of a text in each of these languages, whose full-text index is an earlier release's."""
+    from lancedb.index import FTS
+
+    catalog = Catalog(tmp_path_factory.mktemp("written"))
+    some = [item(one, ordinal=at) for at, one in enumerate(WRITTEN)]
+    catalog.upsert(joined(some[:1], [track("zh", text=WRITTEN["zh"])]))
+    table = catalog._open()
+    for index in table.list_indices():
+        table.drop_index(index.name)
+    table.create_index("text", config=FTS())
+    catalog.upsert(joined(some, [track(one, text=text) for one, text in WRITTEN.items()]))
+    return catalog
+
+
+@pytest.mark.parametrize(
+    ("words", "language"),
+    [("系统", "zh"), ("管理员", "zh"), ("システム", "ja"), ("ท่า", "th"), ("ferry", "en"), ("harbours", "en")],
+)
+def test_words_are_found_in_scripts_without_spaces(written, words, language) -> None:
+    assert written.search(words)["digest"].to_pylist()[:1] == [name(language)]
+
+
 def test_vector_search_ranks_by_cosine_and_skips_items_without_vector(zoo) -> None:
     result = zoo.search(vector=[2.0, 0.0, 0.0], encoder="hashed-words")
     assert found(result) == ["zebra", "lion", "tiger"]
