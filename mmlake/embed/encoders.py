@@ -47,6 +47,19 @@ ENCODERS: dict[str, Encoder] = {
             "tokens; audio and video by their transcript.",
         ),
         Encoder(
+            name="sentence-bert",
+            modalities=("text", "audio", "video"),
+            space="sentence-bert",
+            revision="sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+            licence="Apache-2.0",
+            dimension=384,
+            device="cpu",
+            duplicate_cosine=0.95,
+            loader=minilm.load_sentence_bert,
+            description="Any sentence encoder of BERT's architecture, such as one of many languages; audio and video "
+            "by their transcript. Weights from embed.models.sentence-bert.",
+        ),
+        Encoder(
             name="colour-gradient",
             modalities=("image",),
             space="colour-gradient",

@@ -1,4 +1,5 @@
-"""all-MiniLM-L6-v2: mean of the token states over all windows of a text.
+"""Sentence encoders of BERT's architecture: mean of the token states over all windows of a text. all-MiniLM-L6-v2 is in
+a package, for English; others, for other languages, are named by the settings.
 
 sentence-transformers is not used: it takes 7 s to import, and this is all that it would do here.
 """
@@ -14,22 +15,27 @@ import numpy as np
 from mmlake.embed.bert import load_bert
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import minilm_folder, revision_of
+from mmlake.embed.weights import folder_of, minilm_folder, revision_of, source_of
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
 
 _UNKNOWN = "[UNK]"
+_OTHERS = "sentence-bert"
 _CHARS_PER_TOKEN = 16  # more than any language needs on average; bounds what is tokenized of a book
 
 
-class MiniLm:
+class SentenceBert:
     """The encoder on one device. A text is up to `text_windows` windows of `text_window_tokens`; the rest is not
     read."""
 
     unit, reads = "tokens", "text"
 
-    def __init__(self, folder: Path, *, device: str, settings: EmbedSettings) -> None:
-        need("tokenizers", extra="all", purpose="encoder 'minilm-l6'")
+    def __init__(
+        self, name: str, source: ModelSource, folder: Path, *, device: str, settings: EmbedSettings, max_spelled: float
+    ) -> None:
+        """folder: tokenizer.json, config.json and model.safetensors. max_spelled: share of the letters of a text, 0..1,
+        that may be spelled out."""
+        need("tokenizers", extra="all", purpose=f"encoder {name!r}")
         import tokenizers
         import torch
 
@@ -39,11 +45,11 @@ class MiniLm:
         self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._begin, self._end = (int(self._tokenizer.token_to_id(token) or 0) for token in ("[CLS]", "[SEP]"))
+        self._begin, self._end = (_special(self._tokenizer, names) for names in (("[CLS]", "<s>"), ("[SEP]", "</s>")))
         self._letters, self._is_spelled = _letters_of(self._tokenizer)
-        self._max_spelled = settings.max_spelled_fraction
+        self._name, self._max_spelled = name, max_spelled
         self._states = load_bert(folder, device)
-        self.revision = revision_of(ModelSource(path=str(folder)))
+        self.revision = revision_of(source)
         self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 
     def prepare(self, decoded: str) -> list[list[int]]:
@@ -58,8 +64,8 @@ class MiniLm:
         if spelled > self._max_spelled:
             raise UnreadableItem(
                 5003,
-                f"spelled_fraction={spelled:.2f} of the letters not in [0, {self._max_spelled:.2f}]: minilm-l6 has no "
-                "words of their script",
+                f"spelled_fraction={spelled:.2f} of the letters not in [0, {self._max_spelled:.2f}]: {self._name} has "
+                "no words of their script",
             )
         # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
         parts = np.array_split(ids, -(-len(ids) // self._content))
@@ -102,6 +108,21 @@ def _beginning(media: Media, *, num_chars: int) -> str:
     return media.text()[:num_chars]
 
 
-def load(settings: EmbedSettings, device: str) -> MiniLm:
+def _special(tokenizer: Any, names: tuple[str, str]) -> int:
+    """The id of the first of these tokens that the vocabulary has."""
+    found = (tokenizer.token_to_id(name) for name in names)
+    return int(next((at for at in found if at is not None), 0))
+
+
+def load(settings: EmbedSettings, device: str) -> SentenceBert:
     """The text encoder from its package's folder; nothing is downloaded."""
-    return MiniLm(minilm_folder(), device=device, settings=settings)
+    folder, most = minilm_folder(), settings.max_spelled_fraction
+    source = ModelSource(path=str(folder))
+    return SentenceBert("minilm-l6", source, folder, device=device, settings=settings, max_spelled=most)
+
+
+def load_sentence_bert(settings: EmbedSettings, device: str) -> SentenceBert:
+    """A sentence encoder from embed.models.sentence-bert. Raises ModelMissing, also for another architecture."""
+    source = source_of(_OTHERS, settings)
+    folder = folder_of(_OTHERS, source, ("tokenizer.json", "config.json", "model.safetensors"))
+    return SentenceBert(_OTHERS, source, folder, device=device, settings=settings, max_spelled=1.0)

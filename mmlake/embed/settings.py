@@ -26,8 +26,8 @@ class EmbedSettings:
     encoders: Mapping[str, str] = field(default_factory=dict)
     # modality -> encoder, where it shall not be the modality's default (`mmlake/modalities.py`)
     models: Mapping[str, ModelSource] = field(default_factory=dict)
-    # encoder name -> weights; needed by clip, siglip, dinov2, whisper-encoder and clap, which have no weights in a
-    # package
+    # encoder name -> weights; needed by sentence-bert, clip, siglip, dinov2, whisper-encoder and clap, which have no
+    # weights in a package
     text_window_tokens: int = 256
     # per window of minilm-l6, special tokens included; it was trained on no more
     text_windows: int = 4

@@ -46,6 +46,27 @@ def source_of(encoder: str, settings: EmbedSettings) -> ModelSource:
     return source
 
 
+def folder_of(encoder: str, source: ModelSource, files: tuple[str, ...]) -> Path:
+    """The directory that holds these files of the model; those of the hub are fetched. Raises ModelMissing."""
+    folder = Path(source.path)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(source.path, revision=source.revision or None, allow_patterns=list(files)))
+        except (OSError, ValueError) as error:  # its words for absent models and no network
+            raise ModelMissing(
+                f"encoder {encoder!r}: hub model {source.path} at {source.revision or 'main'} is neither cached nor "
+                f"reachable ({type(error).__name__}); copy it here and set embed.models.{encoder} to its directory"
+            ) from error
+    if absent := [name for name in files if not (folder / name).is_file()]:
+        raise ModelMissing(
+            f"encoder {encoder!r}: {folder} has no {', '.join(absent)}; copy the complete model there, or correct "
+            f"embed.models.{encoder}"
+        )
+    return folder
+
+
 def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
     """What `load(path, **arguments)` makes: from the directory alone, or from the hub. Raises ModelMissing with the
     remedy."""
