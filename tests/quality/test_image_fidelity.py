@@ -60,6 +60,32 @@ def test_a_jpeg_made_of_a_worse_one_is_no_better_than_that():
     assert measured(Image.open(buffer), "JPEG", quality=92)["codec_quality"] <= 50
 
 
+@pytest.mark.parametrize(
+    ("first", "kind", "options"),
+    [(35, "WEBP", {"quality": 80}), (60, "WEBP", {"quality": 90}), (85, "PNG", {}), (90, "PNG", {})],
+)
+def test_a_jpeg_is_seen_behind_a_second_codec(first, kind, options):
+    """By the steps of all values together: none of them shows behind WebP, and steps of 2 show in no one alone."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    photograph().save(buffer, "JPEG", quality=first)
+    assert measured(Image.open(buffer), kind, **options)["codec_quality"] == pytest.approx(first, abs=6)
+    assert measured(photograph(), kind, **options)["codec_quality"] > options.get("quality", 100) - 6
+
+
+def test_a_table_or_chart_is_no_coarse_jpeg():
+    """All values of a line are equal, so they keep to a step: it was taken for one of quality 9."""
+    from PIL import Image, ImageDraw
+
+    for first in (100, 133, 201):
+        page = Image.new("RGB", (400, 400), "white")
+        for at in range(first, first + 150, 31):
+            ImageDraw.Draw(page).line((0, at, 400, at), "gray")
+            ImageDraw.Draw(page).line((at, 0, at, 400), "gray")
+        assert measured(page)["codec_quality"] == 100
+
+
 def test_a_picture_without_loss_has_all_of_its_quality():
     assert measured(photograph())["codec_quality"] == 100
 
