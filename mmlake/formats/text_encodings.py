@@ -7,7 +7,6 @@ little confidence, or characters that no text has.
 from __future__ import annotations
 
 import codecs
-import re
 import unicodedata
 from functools import cache
 
@@ -29,7 +28,6 @@ _RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
 _NOT_ASCII = bytes(range(0x80, 0x100))
 # Never guessed: mainframes write no files of this kind, and the others are all but unused and taken for what is used.
 _UNLIKELY = ("utf-7", "hz", "cp1006", "hp-roman8", "iso8859-16")
-_MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _SPACES = frozenset("\t\n\f\r\x1a")  # controls that texts have; the last one ends files of DOS
 _ODD = ("Cc", "Cn", "Co")
 # Under these names texts have characters of the larger encoding (Encoding Standard, section 4.2), by Python's names
@@ -68,12 +66,10 @@ def escaped_encoding(data: bytes) -> str | None:
 def damaged_utf_8(data: bytes, *, min_fraction: float = MIN_DAMAGED_FRACTION) -> str | None:
     """The text with U+FFFD where it is damaged, of bytes that are not UTF-8; None where less than this fraction of what
     is not ASCII is valid, which another encoding has by chance."""
-    good = len(_MULTIBYTE.findall(data))
-    if not good:
-        return None
     text = data.decode(errors="replace")
-    is_enough = good / (good + text.count("\ufffd")) >= min_fraction
-    return text if is_enough and _is_text(text) else None
+    bad = text.count("\ufffd")
+    good = len(text) - bad - _num_ascii(data)
+    return text if good and good >= min_fraction * (good + bad) and _is_text(text) else None
 
 
 def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> str | None:
@@ -82,10 +78,14 @@ def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> 
     if len(data) < _MIN_BYTES:
         return None
     encoding, confidence = _guess(data)
-    share = 1 - len(data.translate(None, delete=_NOT_ASCII)) / len(data)
+    share = 1 - _num_ascii(data) / len(data)
     if encoding is None or confidence < (_LEAST_CONFIDENCE if share <= _FEW else min_confidence):
         return None
     return encoding if _is_in(data, encoding) else None
+
+
+def _num_ascii(data: bytes) -> int:
+    return len(data.translate(None, delete=_NOT_ASCII))
 
 
 def _guess(data: bytes) -> tuple[str | None, float]:
