@@ -22,6 +22,7 @@ MIN_DAMAGED_FRACTION = 0.5  # of multi-byte sequences that are valid UTF-8 in a 
 _LEAST_CONFIDENCE = 0.03  # of any guess; right ones on 40 characters have .031 and more
 _FEW = 0.25  # of the bytes not being ASCII, up to which most of the text is known anyway
 _MOST_ODD = 0.01  # of the characters that no text has: controls, what no standard assigns
+_STRAY = 0.01  # of the bytes of a text that are not ASCII and fit nothing
 _MIN_BYTES = 32  # fewer fit every 8-bit encoding equally well
 _WIDE = ("utf-16", "utf-32")
 _RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
@@ -70,6 +71,15 @@ def damaged_utf_8(data: bytes, *, min_fraction: float = MIN_DAMAGED_FRACTION) ->
     bad = text.count("\ufffd")
     good = len(text) - bad - _num_ascii(data)
     return text if good and good >= min_fraction * (good + bad) and _is_text(text) else None
+
+
+def nearly_ascii(data: bytes) -> str | None:
+    """The text with U+FFFD for what is not ASCII, where that is one byte in a hundred at most: so little says nothing
+    of an encoding, and is no reason to lose the rest."""
+    if len(data) - _num_ascii(data) > _STRAY * len(data):
+        return None
+    text = data.decode("ascii", errors="replace")
+    return text if _is_text(text) else None
 
 
 def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> str | None:

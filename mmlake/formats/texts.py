@@ -24,6 +24,7 @@ from mmlake.formats.text_encodings import (
     escaped_encoding,
     guessed_encoding,
     marked_encoding,
+    nearly_ascii,
     wide_encoding,
 )
 from mmlake.records import canonical_json
@@ -102,6 +103,8 @@ def _foreign(data: bytes, declared: str | None, min_confidence: float, min_damag
     if declared and (declared_text := _declared(data, declared)) is not None:
         return declared_text, declared
     encoding = wide_encoding(data) or guessed_encoding(data, min_confidence=min_confidence)
+    if encoding is None and (text := nearly_ascii(data)) is not None:
+        return text, "utf-8"
     if encoding is None:
         reason = f"num_bytes={len(data)} that are not UTF-8, of which num_nul={data.count(0)}"
         raise UnreadableItem(1004, f"{reason}, and no other encoding is likely enough")

@@ -67,6 +67,13 @@ def test_what_is_not_ascii_may_come_late() -> None:
     assert decode_text(text.encode("cp1252"))[0] == text
 
 
+def test_a_stray_byte_in_a_long_text_is_no_reason_to_lose_it() -> None:
+    """A file of word vectors of 2 MB was refused for some bytes that no encoding explains."""
+    lines = "".join(f"{at} -0.0{at * 7919} 0.00{at * 104729}\n" for at in range(400)).encode()
+    text, encoding = decode_text(lines[:2_000] + b"\x81\xfe" + lines[2_000:])
+    assert encoding == "utf-8" and text.count("\ufffd") == 2 and text.endswith("\n")
+
+
 @pytest.mark.parametrize("size", [40, 400, 4_000, 40_000])
 def test_what_is_no_text_is_refused(size: int) -> None:
     draw = random.Random(size)
