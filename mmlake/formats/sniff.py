@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from mmlake.formats import media_containers
+from mmlake.formats.text_encodings import BOMS
 from mmlake.media_names import BY_MODALITY
 
 HEAD_BYTES = 4096  # enough for every magic number here, two MP3 frames and three MPEG-TS packets
@@ -112,7 +113,7 @@ _PICKLE = re.compile(
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
 _MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no meaningful name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+_BOMS = tuple(mark for mark, _ in BOMS)
 
 _TEXT_NAMES = {
     "txt": "text/plain", "text": "text/plain",
@@ -334,7 +335,7 @@ def text_content_type(data: bytes) -> str:
     """text/html, text/vtt, application/x-subrip or text/plain, detected from the first bytes of a text."""
     if data[:1].isalpha() and not data.startswith(b"WEBVTT"):
         return "text/plain"  # as nearly every text begins
-    head = data[:HEAD_BYTES].removeprefix(_BOMS[0])
+    head = data[:HEAD_BYTES].removeprefix(codecs.BOM_UTF8)
     if head.startswith(b"WEBVTT"):
         return "text/vtt"
     first = head.lstrip()[:1]

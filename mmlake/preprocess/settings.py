@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mmlake.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.errors import SettingsError
+from mmlake.formats.text_encodings import MIN_DAMAGED_FRACTION
 from mmlake.speech import SILERO, VOICE_DETECTORS
 
 _MAX_UNIT_S = 86_400.0  # a day
@@ -34,7 +35,7 @@ class PreprocessSettings:
     # decoded frames of one film: a working day at 60 frames per second
     max_image_frames: int = 64
     # frames of an animation that are decoded to see that they can be; the rest is only counted
-    min_damaged_text_fraction: float = 0.5
+    min_damaged_text_fraction: float = MIN_DAMAGED_FRACTION
     # of the multi-byte sequences in a text, the share that must be valid UTF-8 for it to count as damaged UTF-8 rather
     # than another encoding
     control_noise_fraction: float = 0.001
