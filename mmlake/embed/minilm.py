@@ -47,6 +47,7 @@ class SentenceBert:
         self._tokenizer.no_padding()
         self._begin, self._end = (_special(self._tokenizer, names) for names in (("[CLS]", "<s>"), ("[SEP]", "</s>")))
         self._letters, self._is_spelled = _letters_of(self._tokenizer)
+        self._unknown = self._tokenizer.token_to_id(_UNKNOWN)
         self._name, self._max_spelled = name, max_spelled
         self._states = load_bert(folder, device)
         self.revision = revision_of(source)
@@ -55,13 +56,11 @@ class SentenceBert:
     def prepare(self, decoded: str) -> list[list[int]]:
         """Token ids per window. Raises UnreadableItem 5003 where there are none, and of a text in a script that the
         vocabulary has letters of but no words: spelled out so, all texts are alike."""
-        limit = self._content * self._windows
-        ids = self._tokenizer.encode(decoded, add_special_tokens=False).ids[:limit]
+        encoding = self._tokenizer.encode(decoded, add_special_tokens=False)
+        ids = encoding.ids[: self._content * self._windows]
         if not ids:
             raise UnreadableItem(5003, "num_tokens=0 not in [1, inf)")
-        num_letters = int(self._letters[ids].sum())
-        spelled = int(self._is_spelled[ids].sum()) / max(1, num_letters)
-        if spelled > self._max_spelled:
+        if (spelled := self._spelled_fraction(decoded, encoding)) > self._max_spelled:
             raise UnreadableItem(
                 5003,
                 f"spelled_fraction={spelled:.2f} of the letters not in [0, {self._max_spelled:.2f}]: {self._name} has "
@@ -70,6 +69,18 @@ class SentenceBert:
         # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
         parts = np.array_split(ids, -(-len(ids) // self._content))
         return [[self._begin, *part.tolist(), self._end] for part in parts]
+
+    def spelled_fraction(self, text: str) -> float:
+        """Share of the letters of the text, 0..1, that the vocabulary spells out one by one or does not know."""
+        return self._spelled_fraction(text, self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _spelled_fraction(self, text: str, encoding: Any) -> float:
+        ids = np.array(encoding.ids, np.int64)
+        # a word that is not known is one token, however long; signs such as emoji are no letters
+        unknown = (text[slice(*encoding.offsets[at])] for at in np.flatnonzero(ids == self._unknown).tolist())
+        num_unknown = sum(sign.isalpha() for word in unknown for sign in word)
+        num_letters = int(self._letters[ids].sum()) + num_unknown
+        return (int(self._is_spelled[ids].sum()) + num_unknown) / max(1, num_letters)
 
     def cost(self, prepared: list[list[int]]) -> int:
         """Tokens of all windows, the first of which is the longest."""
@@ -91,16 +102,14 @@ class SentenceBert:
 
 
 def _letters_of(tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of each token how many letters it has (of one that is unknown 1), and whether it is a single letter beyond
-    ASCII, or unknown."""
+    """Of each token how many letters it has, and whether it is a single letter beyond ASCII."""
     vocabulary = tokenizer.get_vocab()
     letters = np.zeros(max(vocabulary.values()) + 1, np.int64)
     is_spelled = np.zeros(len(letters), bool)
     for token, at in vocabulary.items():
         piece = token.removeprefix("##")
-        if token == _UNKNOWN or piece.isalpha():
-            letters[at] = 1 if token == _UNKNOWN else len(piece)
-            is_spelled[at] = token == _UNKNOWN or (len(piece) == 1 and not piece.isascii())
+        letters[at] = len(piece) if piece.isalpha() else 0
+        is_spelled[at] = letters[at] == 1 and not piece.isascii()
     return letters, is_spelled
 
 

@@ -33,8 +33,8 @@ class EmbedSettings:
     text_windows: int = 4
     # windows per text whose token states are averaged; what follows the last one (about 750 words) is not read
     max_spelled_fraction: float = 1 / 3
-    # of the letters of a text that minilm-l6 spells out, one token each, or does not know: up to .18 in languages that
-    # are written in Latin letters, .5 and more in others, of which pages on different subjects have cosines of .95
+    # of the letters of a text that minilm-l6 spells out, one token each, or does not know: up to .17 in languages that
+    # are written in Latin letters, .42 and more in others, of which pages on different subjects have cosines of .95
     keyframes_per_s: float = 2.0
     # of a film, evenly chosen among those that it has: by its length, so that 30 s are read by more than
     # 3 s. Keyframes lie where the picture has changed, so a still clip has fewer

@@ -187,12 +187,14 @@ SPELLED = {
     "ru": "Корабль вышел из порта ещё до восхода солнца, и матросы пели старые песни о далёких островах.",
     "zh": "船在日出之前离开了港口，水手们唱着关于遥远岛屿的古老歌曲，海风很轻，海面很平静。",
     "th": "เรือออกจากท่าก่อนพระอาทิตย์ขึ้น และลูกเรือร้องเพลงเก่าเกี่ยวกับเกาะที่อยู่ห่างไกล",
+    "km": "កប៉ាល់បានចាកចេញពីកំពង់ផែមុនពេលថ្ងៃរះ ហើយនាវិកបានច្រៀងចម្រៀងចាស់ៗអំពីកោះឆ្ងាយៗ។",
 }
 IN_LATIN = {
     "vi": "Con tàu rời cảng trước khi mặt trời mọc, và các thủy thủ hát những bài hát cổ về những hòn đảo xa xôi.",
     "pl": "Statek wypłynął z portu, zanim wzeszło słońce, a żeglarze śpiewali stare pieśni o dalekich wyspach.",
     "names": "The ships Аврора and 長門 left the harbour before the sun rose, says the log.",
     "formula": "E = m c^2, f(x) = a x + b",
+    "emoji": "A nice day 🐦🐦🐦🌊🌊🌊⛵⛵⛵",
 }
 
 
