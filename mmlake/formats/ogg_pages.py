@@ -1,4 +1,5 @@
-"""Ogg pages whose checksum does not hold (RFC 3533). Decoders leave such a page out, and say nothing."""
+"""Ogg pages whose checksum does not hold, and a last page whose packet goes on behind it (RFC 3533). Decoders leave
+such a page and such a packet out, and say nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import IO
 
 _CAPTURE, _HEAD_BYTES = b"OggS\0", 27
+_GOES_ON = 255  # length of a page's last segment: its packet ends on a later page
 _SEARCH_BYTES = 1 << 16
 _MAX_FALSE = 10_000  # places where a page seems to begin and none does: each may cost the checksum of 65 kB
 # zlib's CRC-32 is that of Ogg with the bits of every byte, and of the result, in reverse
@@ -16,27 +18,31 @@ _REVERSED = bytes(int(f"{code:08b}"[::-1], 2) for code in range(256))
 
 @dataclass(frozen=True, slots=True)
 class BadPage:
-    """One page that is not as it was written, or bytes between two pages."""
+    """One page that is not as it was written or not there, or bytes between two pages."""
 
     at_byte: int
     granule: int  # of the last good page before it: what the codec counts time in; 0 where there is none
+    is_missing: bool = False  # the file ends here, and the last packet does not
 
 
 def bad_pages(file: IO[bytes]) -> Iterator[BadPage]:
     """The damaged places of an Ogg file, in order; what lies between two whole pages is one place."""
     at = granule = num_false = 0
-    is_lost = False
+    is_lost = goes_on = False
     while num_false < _MAX_FALSE and (head := _at(file, at, _HEAD_BYTES)):
         page = _page(file, head)
         if page is not None:
             at, is_lost = at + len(page), False
             position = int.from_bytes(page[6:14], "little", signed=True)
             granule = position if position > 0 else granule  # -1: no packet ends on the page
+            goes_on = page[_HEAD_BYTES : _HEAD_BYTES + page[26]].endswith(bytes([_GOES_ON]))
             continue
         if not is_lost:
             yield BadPage(at, granule)
         is_lost, num_false = True, num_false + 1
         at = _next_capture(file, at + 1)
+    if goes_on and not is_lost:
+        yield BadPage(at, granule, is_missing=True)
 
 
 def _at(file: IO[bytes], at: int, num_bytes: int) -> bytes:

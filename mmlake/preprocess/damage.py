@@ -73,7 +73,8 @@ def add_bad_pages(damages: Damages, path: Path, *, codec: str, rate_hz: int) -> 
         granules_hz = _GRANULES_HZ.get(codec, rate_hz) if codec in _PLAIN_GRANULES else 0
         for page in bad_pages(file):
             at_s = page.granule / granules_hz if granules_hz else None
-            damages.add("the checksum of an Ogg page does not hold", at_s=at_s, at_byte=page.at_byte)
+            what = "the last packet is not whole" if page.is_missing else "the checksum of an Ogg page does not hold"
+            damages.add(what, at_s=at_s, at_byte=page.at_byte)
             num_pages += 1
     return num_pages
 

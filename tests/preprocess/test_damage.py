@@ -19,6 +19,7 @@ from PIL import Image
 from preprocess_media import encoded, photo
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats import ogg_pages
 from mmlake.formats.matroska_checksums import bad_elements
 from mmlake.formats.sniff import kind_of
 from mmlake.preprocess import PreprocessSettings
@@ -113,6 +114,28 @@ def test_pages_of_ogg_are_damaged_at_their_byte(tmp_path):
     changed[at + 100] ^= 4
     _, places = found_in(tmp_path / "a", bytes(changed))
     assert [place["at_byte"] for place in places] == [at]
+
+
+def test_a_recording_of_ogg_that_was_not_ended_is_whole_or_damaged_at_its_end(tmp_path):
+    sink = io.BytesIO()
+    white = np.random.default_rng(0).integers(-20_000, 20_000, (200_000, 2), dtype=np.int16)
+    soundfile.write(sink, white, 48_000, format="OGG", subtype="VORBIS")  # packets of more than 255 bytes
+    data = sink.getvalue()
+    at, end = (data.rindex(b"OggS\0", 0, limit) for limit in (data.rindex(b"OggS\0"), None))
+    assert found_in(tmp_path / "a", data[:end]) == ("sound", [])  # as live recordings end
+    page = data[at:end]
+    segments = page[27 : 27 + page[26]]
+    kept = segments[: segments.rindex(255) + 1]  # in the middle of a packet
+    body = page[27 + len(segments) :][: sum(kept)]
+    unfinished = page[:26] + bytes([len(kept)]) + kept + body
+    checksum = ogg_pages._checksum(unfinished[:22] + bytes(4) + unfinished[26:])
+    data = data[:at] + unfinished[:22] + checksum.to_bytes(4, "little") + unfinished[26:]
+    state, places = found_in(tmp_path / "b", data)
+    assert (state, [(place["at_byte"], place["what"]) for place in places]) == (
+        "damaged",
+        [(len(data), "the last packet is not whole")],
+    )
+    assert found_in(tmp_path / "c", data[:-1])[0] == "3002"  # a page that was cut
 
 
 def test_every_flipped_bit_of_a_png_is_found():
