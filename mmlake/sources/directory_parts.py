@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from mmlake.landing import Entry
 from mmlake.sources.companions import transcripts
+from mmlake.sources.names import composed
 from mmlake.sources.raw_items import RawItem
 
 _MAX_DIGITS = 8  # files of one stem always share a part: where they alone are too many, splitting must end
@@ -22,7 +23,7 @@ _MAX_DIGITS = 8  # files of one stem always share a part: where they alone are t
 def part_of(entry: Entry) -> str:
     """The hash that places a file: hexadecimal digits that files of one stem have in common."""
     # Up to the first dot, so that `talk.mp4`, `talk.en.srt` and `talk.normalized.txt` are never parted.
-    return hashlib.sha256(entry.name.partition(".")[0].encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(composed(entry.name).partition(".")[0].encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_in(entry: Entry, part: str) -> bool:

@@ -3,6 +3,8 @@ samples that records name."""
 
 from __future__ import annotations
 
+import unicodedata
+
 from mmlake.formats.compression import SUFFIXES
 from mmlake.formats.texts import printable
 from mmlake.records import digest_of
@@ -11,9 +13,15 @@ MARKS = "#%\\"  # a name without these, of ASCII alone, is its own label, and th
 _ID_CHARS = 200  # longer ids are named by their digest
 
 
+def composed(name: str) -> str:
+    """The name with its accents composed (Unicode NFC): macOS spells names with marks of their own, and what lists
+    those files seldom does."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def stem_of(name: str) -> str:
     """What the sample of a member is called: its path up to the first dot inside the file name, folder included."""
-    folder, _, base = name.removeprefix("./").rpartition("/")
+    folder, _, base = composed(name).removeprefix("./").rpartition("/")
     # the dot before a hidden file is no end: else all of a folder would be one sample
     stem = base[:1] + base[1:].partition(".")[0]
     return f"{folder}/{stem}" if folder else stem
@@ -29,8 +37,8 @@ def file_stem_of(name: str) -> str:
 
 def uncompressed_stem_of(name: str) -> str:
     """The same of a name that does not end as those of compressed files do."""
-    stem, dot, extension = name.rpartition(".")
-    return stem if dot and stem and len(extension) <= 10 else name
+    stem, dot, extension = composed(name).rpartition(".")
+    return stem if dot and stem and len(extension) <= 10 else composed(name)
 
 
 def label_of(name: str) -> str:

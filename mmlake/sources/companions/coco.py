@@ -21,6 +21,7 @@ from mmlake.sources.companions.archives import ArchiveMember, File, locate, open
 from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import is_annotation_archive
+from mmlake.sources.names import composed
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
 from mmlake.sources.records.lines import head_reader, text_alone
 from mmlake.sources.samples.companion import Companion, Description
@@ -198,7 +199,7 @@ def left_over(reading: Reading, entry: File, placement: Placement) -> Iterator[R
 def _missing(reading: Reading, entry: File, index: CocoIndex, placement: Placement) -> Iterator[RawItem]:
     """The captions of images whose files are not there, and one row that counts the files."""
     directory = placement.images_of(entry.path) if placement.may_annotate(entry) else None
-    present = {file.name for file in placement.files(directory)} if directory is not None else set()
+    present = {composed(file.name) for file in placement.files(directory)} if directory is not None else set()
     where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"
     missing, num_missing = list[str](), 0
     for _, identity, name in index.names():

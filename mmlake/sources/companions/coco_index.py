@@ -12,6 +12,7 @@ from mmlake.formats.coco import SECTIONS, elements
 from mmlake.formats.json_elements import BOM
 from mmlake.records import canonical_json
 from mmlake.sources.companions.archives import File, open_file
+from mmlake.sources.names import composed
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.records.lines import expanded_stream
@@ -95,7 +96,7 @@ class CocoIndex:
     def images_named(self, name: str) -> list[tuple[str, dict[str, Any]]]:
         """(id, fields) of the entries for a file of that name, in the file's order."""
         sql = "SELECT id, body FROM images WHERE name = ? AND code IS NULL ORDER BY number"
-        return [(identity, json.loads(body)) for identity, body in self._tables.select(sql, name)]
+        return [(identity, json.loads(body)) for identity, body in self._tables.select(sql, composed(name))]
 
     def names(self) -> Iterator[tuple[int, str, str]]:
         """(number, id, file name) of every image that has one, in order."""
@@ -208,7 +209,7 @@ def _identity(value: object) -> str | None:
 def _image_row(number: int, element: Any) -> tuple[Any, ...]:
     fields = element if isinstance(element, dict) else {}
     identity, path = _identity(fields.get("id")), fields.get("file_name")
-    name = path.replace("\\", "/").rpartition("/")[2] if isinstance(path, str) else ""
+    name = composed(path.replace("\\", "/").rpartition("/")[2]) if isinstance(path, str) else ""
     reason = None if identity is not None and name else f"images/{number} has no id or no file_name"
     return number, identity, name or None, canonical_json(element), reason, None
 

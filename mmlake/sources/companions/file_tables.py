@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,10 @@ from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
+from mmlake.landing import Entry
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.companions.placement import Placement
+from mmlake.sources.names import composed
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Member, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
@@ -193,12 +196,12 @@ class FileTable(ABC):
     def _paths(self, line: Line) -> list[str]:
         """The files that a record names, each once, as paths from the file's directory."""
         paths = (posixpath.normpath(path.replace("\\", "/")) for path in self.paths_in(line))
-        return list(dict.fromkeys(path.encode("utf-8", "backslashreplace").decode() for path in paths))
+        return list(dict.fromkeys(composed(path.encode("utf-8", "backslashreplace").decode()) for path in paths))
 
     def places(self, directory: str) -> list[str]:
         """What the directory may be called in its records. What lies in `images/coco` is `images/coco/a.jpg` to some,
         and `coco/a.jpg` to others."""
-        below = posixpath.relpath(directory, self.home)
+        below = composed(posixpath.relpath(directory, self.home))
         shorter = (posixpath.relpath(below, base) for base in self.bases[1:] if f"{below}/".startswith(f"{base}/"))
         return [below, *shorter]
 
@@ -228,7 +231,7 @@ class FileTable(ABC):
                 if directory not in listed:
                     if len(listed) > 2 * len(self.bases):
                         listed.clear()
-                    names = frozenset(printable(entry.name) for entry in placement.files(directory))
+                    names = frozenset(composed(printable(entry.name)) for entry in _files(placement, directory))
                     listed[directory] = names, bool(names) and self.describes(directory, placement)
                 names, is_ours = listed[directory]
                 if path.rpartition("/")[2] in names and is_ours:
@@ -264,6 +267,12 @@ class FileTable(ABC):
         if body and not pointer:
             return body if isinstance(body, bytes) else body.encode()
         raise UnreadableItem(1001, f"{self.reading.path} no longer has the member {member!r}")
+
+
+def _files(placement: Placement, directory: str) -> Sequence[Entry]:
+    """The files of a directory whose name is spelled with its accents composed, or with marks of their own."""
+    found = placement.files(directory)
+    return found if found or directory.isascii() else placement.files(unicodedata.normalize("NFD", directory))
 
 
 class FileTables(Companion):
@@ -310,4 +319,4 @@ class FileTables(Companion):
         index, places = table.records, table.places(self._directory)
         for member in members:
             for place in places:
-                yield from index.of(posixpath.normpath(posixpath.join(place, printable(member.name))))
+                yield from index.of(posixpath.normpath(posixpath.join(place, composed(printable(member.name)))))

@@ -153,7 +153,7 @@ class Archive:
 
 def stems_of(names: Sequence[str], joined: str) -> list[str]:
     """What the samples of many members are called. joined: the names with a zero between each two."""
-    if "/" in joined or joined[:1] == "." or "\0." in joined:
+    if "/" in joined or joined[:1] == "." or "\0." in joined or not joined.isascii():
         return [stem_of(name) for name in names]
     return [name.partition(".")[0] for name in names]
 
