@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from mmlake.dedup.text_matching import key_recall
     from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
     from mmlake.dedup.vectors import Apart
-    from mmlake.dedup.witness import text_veto
+    from mmlake.dedup.witness import VETO_PRINTS, text_veto, veto
 
 __all__ = [
     "CLOSENESS",
     "FINGERPRINT_SETTINGS",
     "TIERS",
+    "VETO_PRINTS",
     "Apart",
     "Criterion",
     "DecontaminateSettings",
@@ -60,6 +61,7 @@ __all__ = [
     "semantic_pairs",
     "text_veto",
     "tiers_of",
+    "veto",
 ]
 
 # who compares texts alone loads nothing of films: the modules come when they are asked for
@@ -81,7 +83,7 @@ _MODULES = {
     "text_matching": "key_recall",
     "tiers": "TIERS Tier near_pairs tiers_of",
     "vectors": "Apart",
-    "witness": "text_veto",
+    "witness": "VETO_PRINTS text_veto veto",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

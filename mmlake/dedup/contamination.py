@@ -25,14 +25,13 @@ from mmlake.dedup.semantic_tier import bounds_of, vectors_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.dedup.vectors import Apart, Vectors
-from mmlake.dedup.witness import text_veto
+from mmlake.dedup.witness import VETO_PRINTS, veto
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 
 _ROWS = 2_048  # of a product
 _SLACK = 1e-4  # products of float32 err by 1e-6; what lies this far below the bound is checked in float64
 _SPANS = ("start_s", "end_s", "eval_start_s", "eval_end_s")
-_VETO_PRINTS = ("shingles", "words")
 
 
 @dataclass(slots=True)
@@ -137,8 +136,8 @@ def semantic_hits(
 ) -> pa.Table:
     """CONTAMINATION without names of eval sets and samples: cosine at or above the encoder's bound.
 
-    fingerprints, eval_fingerprints: of the same units, for the veto of texts of one template. Raises SettingsError for
-    an encoder without a bound.
+    fingerprints, eval_fingerprints: of the same units, for the veto of texts of one template and of drawings. Raises
+    SettingsError for an encoder without a bound.
     """
     corpus, evals = contracts.made(embeddings), contracts.made(eval_embeddings)
     parts = [_rows({})]
@@ -148,11 +147,11 @@ def semantic_hits(
             continue
         (digests, vectors), (eval_digests, eval_vectors) = vectors_of(rows), vectors_of(eval_rows)
         prints = [
-            prints_of(table, _VETO_PRINTS, names)
+            prints_of(table, VETO_PRINTS, names)
             for table, names in ((eval_fingerprints, eval_digests), (fingerprints, digests))
         ]
-        veto = text_veto({name: joined([one[name] for one in prints]) for name in _VETO_PRINTS}, settings=settings)
-        found = _semantic(vectors, eval_vectors, bound, veto, advance)
+        is_apart = veto({name: joined([one[name] for one in prints]) for name in VETO_PRINTS}, settings=settings)
+        found = _semantic(vectors, eval_vectors, bound, is_apart, advance)
         parts.append(_table(found, digests, eval_digests, tier="semantic", methods=[f"cosine:{encoder}"]))
     return pa.concat_tables(parts)
 

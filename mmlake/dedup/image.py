@@ -1,10 +1,10 @@
 """Near duplicates of pictures: prints of one picture, and the tier's matcher of many.
 
 Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole picture, then of what lies inside uniform
-borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, and the size) and
-"detail" (four pieces at 512 px: what sets copies of one frame apart).
-Colour plays no part: a grey copy is a near duplicate. Candidates come from hashes (`image_matcher`), verdicts from the
-thumbnails (`image_alignment`).
+borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, the size, whether it
+is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart) and "tint" (chroma of
+what may be a drawing). A grey copy is a near duplicate, a drawing in other colours is none. Candidates come from hashes
+(`image_matcher`), verdicts from the thumbnails (`image_alignment`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, bars, content, cut
-from mmlake.dedup import perceptual
+from mmlake.dedup import image_tints, perceptual
 from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.picture_pieces import DETAIL_PX, pieces
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 METHOD, MIRRORED, ROTATED, CROPPED = "phash", "phash-mirrored", "phash-rotated", "phash-cropped"
-METHODS = (METHOD, "luma", "layout", "detail")
+METHODS = (METHOD, "luma", "layout", "detail", "tint")
 PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED)
 SIDE, SMALL_SIDE = 64, 32  # px of the thumbnail; the small one holds all that a picture of few pixels has
 SMALL_PX = 48  # shorter side of a picture that has the small one
@@ -53,6 +53,7 @@ FIDELITY = (
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
     length_of("width_px"),
 )
+IS_SIGN, IS_DRAWING = 2, 3  # where the layout says so (`image_tints`)
 _MAX_PIXELS = 256_000_000
 
 
@@ -60,25 +61,40 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     """Method -> hashes of the picture as a viewer shows it, EXIF orientation applied. Raises UnreadableItem."""
     import cv2
 
-    luma, size_px = upright_luma(data)
-    plane = np.asarray(luma)
+    seen, size_px = upright(data)
+    plane = np.asarray(seen.convert("L"))
+    toned = image_tints.tones(plane)
     side = SMALL_SIDE if min(size_px) < SMALL_PX else SIDE
     boxes = [content(plane), bars(plane)]
     regions = list(dict.fromkeys([WHOLE, *boxes]))
     planes = np.stack([_resized(cut(plane, box), perceptual.SIDE) for box in regions])
     hashes, _ = perceptual.dct_hashes(planes)
     layout = np.array([round(255 * edge) for box in boxes for edge in box], dtype=np.uint8)
-    thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA)
+    thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA).astype(np.uint8)
+    is_sign = image_tints.is_sign(plane, toned, min(size_px))
+    is_drawing = is_sign or image_tints.is_drawing(thumbnail, toned)
     return {
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
-        "layout": np.append(perceptual.pack_bytes(layout), np.uint64(min(size_px))),
+        "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
         "detail": perceptual.pack_bytes(pieces(plane)),
+        "tint": _tint(data, seen) if image_tints.may_be_drawn(thumbnail, toned) else np.empty(0, np.uint64),
     }
 
 
-def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
-    """(the first frame in grey, opaque, at least 512 px where it has them; its size in px)."""
+def _tint(data: bytes, seen: Image) -> NDArray[np.uint64]:
+    """seen: the picture as it was decoded; of a JPEG in grey alone, then it is decoded once more, at an eighth."""
+    from PIL import Image
+
+    if seen.mode != "L":
+        return perceptual.pack_bytes(image_tints.tints(seen))
+    with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
+        picture.draft("YCbCr", (image_tints.REDUCED_PX, image_tints.REDUCED_PX))
+        return perceptual.pack_bytes(image_tints.tints(shown(picture)))
+
+
+def upright(data: bytes) -> tuple[Image, tuple[int, int]]:
+    """(the first frame, opaque, at least 512 px where it has them, of a JPEG in grey; its size in px)."""
     from PIL import Image
 
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
@@ -86,7 +102,8 @@ def upright_luma(data: bytes) -> tuple[Image, tuple[int, int]]:
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
-        return shown(picture).convert("L"), size_px
+        seen = shown(picture)
+        return seen if seen is not picture else picture.copy(), size_px
 
 
 def _resized(plane_HW: NDArray[np.uint8], side: int) -> NDArray[np.float64]:

@@ -15,12 +15,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, Box
-from mmlake.dedup import image_tones
+from mmlake.dedup import image_colours, image_tones
 from mmlake.dedup.image import SIDE, SMALL_PX
-from mmlake.dedup.image_detail import NEIGHBOURHOOD_PX, SHOWS_LEVELS, detail_correlation, differences
+from mmlake.dedup.image_detail import detail_correlation, differences
 from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
+from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, flat_fraction
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
@@ -51,6 +53,8 @@ _LONE = 20.0  # over the mean difference: what is larger than that is in one pla
 # from the one that the boxes say: bend and scale, pixels of the thumbnail
 _DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.6
 _PULLED_PX, _TINY_PULLED_PX = 12.0, 9.0  # of the thumbnail: an alignment that was pulled further shows another thing
+# of drawings, and of what shows nothing in so much of it on the whole: 32 edits of 90 have it but for some in a border
+_PLAIN_FLAT, _PLAIN_GROUND = 0.3, 0.97
 # of those in another tone, which a fitted curve can bring near to what they are not
 _TONED_CORRELATION, _TONED_SPOT = 0.985, 0.12
 
@@ -77,6 +81,8 @@ class View:
     content: Box  # inside borders of one level
     bars: Box  # inside caption bars
     side_px: int
+    tints: NDArray[np.uint8] | None = None  # of what may be a drawing (`image_colours`)
+    is_sign: bool = False
 
     @cached_property
     def regions(self) -> list[Box]:
@@ -116,16 +122,19 @@ class View:
     @cached_property
     def flat(self) -> float:
         """The share of its neighbourhoods that show nothing, 0..1."""
-        import cv2
+        return flat_fraction(self.thumbnail)
 
-        size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
-        variance = cv2.blur(self.thumbnail**2, size) - cv2.blur(self.thumbnail, size) ** 2
-        return float((variance < SHOWS_LEVELS**2).mean())
+    @cached_property
+    def chroma(self) -> Floats:
+        """Its tints on the pixels of the thumbnail."""
+        assert self.tints is not None
+        return image_colours.planes(self.tints, SIDE)
 
     @cached_property
     def identity(self) -> bytes:
         """What puts any two pictures in one order."""
-        return self.thumbnail.tobytes() + repr((self.content, self.bars, self.side_px)).encode()
+        tints = self.tints.tobytes() if self.tints is not None else b""
+        return self.thumbnail.tobytes() + tints + repr((self.content, self.bars, self.side_px)).encode()
 
 
 def oriented(planes: Floats, orientation: int) -> Floats:
@@ -179,17 +188,21 @@ class _Place(NamedTuple):
     template: View
     region: Box  # of the template
     orientation: int
+    viewed: View
     side_px: int  # of the smaller picture
     is_drawn: bool  # both are drawings on a flat ground
+    are_tinted: bool  # both may be drawings, and their colours are known
 
 
 def _places(one: View, other: View) -> list[_Place]:
     """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may
     make a part of the one fit a little better, and another light all of it worse."""
-    found, frame = [], (0.0, one, other, 0, 0, 0)
+    found, frame, are_signs = [], (0.0, one, other, 0, 0, 0), one.is_sign and other.is_sign
     for view, template in ((one, other), (other, one)):
         # to turn the view's boxes there is to turn the template's few regions back
         correlations = view.box_units @ template.region_units[_TURNED_BACK].transpose(0, 2, 1)
+        if are_signs:
+            correlations = correlations[:1]
         if view is one:
             frame = (float(correlations[0, 0, 0]), view, template, 0, 0, 0)
         for at in np.argsort(-correlations.round(5), axis=None, kind="stable")[:_NUM_PLACES]:  # ties: as it is
@@ -212,8 +225,10 @@ def _places(one: View, other: View) -> list[_Place]:
             template=template,
             region=template.regions[region],
             orientation=orientation,
+            viewed=view,
             side_px=min(view.side_px, template.side_px),
             is_drawn=_is_drawn(view, template),
+            are_tinted=view.tints is not None and template.tints is not None,
         )
         for correlation, view, template, orientation, box, region in found
     ]
@@ -272,14 +287,18 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     differing, contrast = differences(toned, template, seen)
-    bound, spot = correlation, _SPOT
+    bound, spot, alike = correlation, _SPOT, seen
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
+    is_plain = place.viewed.flat + place.template.flat >= 2 * _PLAIN_FLAT
+    if place.are_tinted and (place.is_drawn if is_tiny else is_plain):
+        bound = max(bound, _PLAIN_GROUND)
     if is_tiny and not place.is_drawn and _FEW_DIMENSIONS <= dimensions < _PLAIN_DIMENSIONS:
         bound = max(bound, _TINY_CORRELATION)
     elif dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
         is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
-        bound, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT)
+        least, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (_PLAIN_CORRELATION, _PLAIN_SPOT)
+        bound = max(bound, least)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     # what sharpened or coded all of a tiny picture moves each of its pixels a little; another mouth, one place
     if is_tiny and not place.is_drawn and spots.any() and differing.max() <= _LONE * differing[seen].mean():
@@ -295,14 +314,25 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
             marked = None if spots.any() else spots
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _, unlike = detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
-    if found < bound or unlike > _MOST_UNLIKE:
+        alike = seen & ~marked
+        found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
+    if found < bound or unlike > _MOST_UNLIKE or (place.are_tinted and _is_recoloured(place, warp, view, alike)):
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
     # grows with the shift, so that no threshold between two copies decides who is closest to a third
     loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
+
+
+def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> bool:
+    """Whether the two have colours that no edit gives a copy. view: its thumbnail, aligned. seen: what is compared."""
+    import cv2
+
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    turned = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
+    chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in turned]
+    return image_colours.differ(np.stack(chroma), place.template.chroma, (view, place.template.thumbnail), seen)
 
 
 def _lies_as_said(warp: Floats, place: _Place) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmlake.dedup.image_marks import Mask
+from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, SHOWS_LEVELS
 from mmlake.dedup.image_windows import Floats
 
-NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
-SHOWS_LEVELS = 2.5  # grey levels by which a neighbourhood that shows something varies
 _ALIKE = 0.4  # waves, leaves: texture that is little next to a horizon
 _LEAST_SEEN = 0.6  # grey levels of detail in what two pictures both show: half of a picture may be sky
 

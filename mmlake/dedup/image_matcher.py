@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, image_detail, image_keys, perceptual
-from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
+from mmlake.dedup import image_alignment, image_keys, perceptual
+from mmlake.dedup.image import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
+from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, TINT_SIDE
 from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
@@ -87,13 +88,18 @@ class ImageMatcher:
         return scaled
 
     def _made_view(self, at: int) -> image_alignment.View | None:
-        words, layout = self._prints["luma"][at], self._prints["layout"][at]
+        words, layout, tint = (self._prints[method][at] for method in ("luma", "layout", "tint"))
         if not len(words):
             return None
         edges = perceptual.unpack_bytes(layout[:1]) / 255
         content, bars = (_box(edges[low : low + 4]) for low in (0, 4))
         return image_alignment.View(
-            thumbnail=thumbnails(words[None])[0], content=content, bars=bars, side_px=int(layout[1])
+            thumbnail=thumbnails(words[None])[0],
+            content=content,
+            bars=bars,
+            side_px=int(layout[1]),
+            tints=perceptual.unpack_bytes(tint).reshape(2, TINT_SIDE, TINT_SIDE) if len(tint) else None,
+            is_sign=bool(layout[IS_SIGN]),
         )
 
 
@@ -170,5 +176,5 @@ def details(planes: Floats) -> NDArray[np.float64]:
     """How much each thumbnail varies around its own mean, in grey levels."""
     import cv2
 
-    size = (image_detail.NEIGHBOURHOOD_PX, image_detail.NEIGHBOURHOOD_PX)
+    size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
     return np.array([float((plane - cv2.blur(plane, size)).std()) for plane in planes])

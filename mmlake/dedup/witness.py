@@ -1,5 +1,5 @@
-"""Two more witnesses for semantic pairs of text: whether what they share is the wording of a template, and whether two
-long texts say the same things in the same order.
+"""More witnesses for semantic pairs: of texts, whether what they share is the wording of a template, and whether two
+long ones say the same things in the same order; of pictures, whether they are drawings.
 
 A sentence encoder puts pages of one template ("create a gateway", "delete a gateway") as close together as it puts
 paraphrases: .88 to .97 for both on command references. Shared wording alone says nothing: people who retell a sentence
@@ -7,22 +7,23 @@ keep half of its words. What distinguishes them is who else has that wording: no
 many siblings, where both fill in a template.
 Nor does it know two long texts on one subject from one text in other words. Who retells keeps most of what is named
 and its order, names and numbers above all, in another language too; of two chapters on one subject neither is so.
+Two drawings of one style (playing cards, traffic signs, clocks, icons of a theme) are nearer to each other in every
+vector than two photographs of one thing, and each says something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.image import IS_DRAWING
 from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import unpacked
 from mmlake.dedup.text_matching import sampled, shared_counts
 from mmlake.dedup.text_templates import Commonness, Siblings
 from mmlake.dedup.text_verdicts import TEMPLATE
-from mmlake.dedup.vectors import never_apart
+from mmlake.dedup.vectors import Apart, never_apart
 
 _LONG_WORDS = 100  # of both texts; of shorter ones too little is there to say anything
 # of the distinct words of the text that keeps less: human paraphrases .53 and more, two pages on one subject .17 to .45
@@ -33,7 +34,22 @@ _LEAST_ORDER, _LEAST_PLACES = 0.85, 8  # fewer such words say nothing about orde
 _SUBJECT_TIMES, _SUBJECT_FRACTION = 4, 0.01
 
 
-def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Callable[[Positions, Positions], NDArray[np.bool_]]:
+VETO_PRINTS = ("shingles", "words", "layout")  # methods of prints that `veto` reads
+
+
+def veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
+    """Which pairs, given as two arrays of positions, are kept apart whatever their cosine: texts as `text_veto` says,
+    and two drawings. prints: of all units that are compared."""
+    are_texts_apart, layout = text_veto(prints, settings=settings), prints["layout"]
+    if not len(layout.values):
+        return are_texts_apart
+    drawn = np.zeros(len(layout), np.bool_)
+    known = np.flatnonzero(layout.lengths > IS_DRAWING)
+    drawn[known] = layout.values[layout.offsets[known] + IS_DRAWING] > 0
+    return lambda left, right: are_texts_apart(left, right) | (drawn[left] & drawn[right])
+
+
+def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
     """Which pairs, given as two arrays of positions, are kept apart: those that share more than
     `settings.semantic_shared_fraction` of their smaller 5-gram set, where many other units share the same, or each of
     the two has many siblings, or one subject stands in place of another (`has_other_subject`); and long texts that name

@@ -21,8 +21,6 @@ from mmlake.steps.row import ROW_STEPS, near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
-_OF_TEXTS = ("shingles", "words")  # methods of fingerprints that say whether two texts say other things
-
 
 def _near(job: Job) -> pa.Table:
     return dedup.near_pairs(
@@ -83,14 +81,14 @@ def _semantic(job: Job) -> pa.Table:
 
 
 def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
-    """Pairs that are no semantic duplicates: siblings of one template, long texts that say other things, and two spans
-    of one item. One speaker in one room is near itself in every vector, and says something else each time; what is
-    truly said twice has a near pair."""
+    """Pairs that are no semantic duplicates: siblings of one template, long texts that say other things, two drawings,
+    and two spans of one item. One speaker in one room is near itself in every vector, and says something else each
+    time; what is truly said twice has a near pair."""
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
     parent = units["parent_digest"].take(pc.index_in(digests, value_set=units["digest"].combine_chunks()))
     parents = pc.index_in(parent, value_set=pc.unique(parent)).to_numpy()
-    prints = dedup.prints_of(_prints_of_texts(job), _OF_TEXTS, digests)
-    veto = dedup.text_veto(prints, settings=job.lake.settings.dedup)
+    prints = dedup.prints_of(_veto_prints(job), dedup.VETO_PRINTS, digests)
+    veto = dedup.veto(prints, settings=job.lake.settings.dedup)
 
     def is_apart(left: dedup.Positions, right: dedup.Positions) -> NDArray[np.bool_]:
         apart: NDArray[np.bool_] = parents[left] == parents[right]
@@ -100,10 +98,10 @@ def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
     return is_apart
 
 
-def _prints_of_texts(job: Job) -> pa.Table:
-    """The fingerprints that keep texts apart, where the modality has any; those of pictures are 8 kB each."""
-    has_some = any(set(_OF_TEXTS) & set(tier.methods) for tier in job.row.tiers)
-    shards, wanted = standing.Fingerprints(job) if has_some else (), pa.array(_OF_TEXTS)
+def _veto_prints(job: Job) -> pa.Table:
+    """The fingerprints that keep units apart, where the modality has any."""
+    has_some = any(set(dedup.VETO_PRINTS) & set(tier.methods) for tier in job.row.tiers)
+    shards, wanted = standing.Fingerprints(job) if has_some else (), pa.array(dedup.VETO_PRINTS)
     parts = [part.filter(pc.is_in(part["method"], value_set=wanted)) for part in shards]
     return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(standing.PRINTS), *parts])
 
@@ -163,7 +161,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="17",
+            code_version="18",
             over_shards=True,
             make=_near,
             check=_check_near,
@@ -181,7 +179,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="9",
+            code_version="10",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from mmlake.dedup.image import upright_luma
+from mmlake.dedup.image import upright
 from mmlake.errors import UnreadableItem
 from mmlake.evaluate.distortions import distort_image
 from mmlake.preprocess.image import image_track
@@ -55,7 +55,7 @@ def started(tmp_path, monkeypatch):
     [
         lambda data: image_track(data, settings=PreprocessSettings()),
         lambda data: distort_image(data, np.random.default_rng(0)),
-        lambda data: upright_luma(data),
+        lambda data: upright(data),
         lambda data: [] if thumbnail(data) is None else pytest.fail("a picture was drawn"),
     ],
     ids=["track", "distortion", "hash", "thumbnail"],
