@@ -25,6 +25,8 @@ _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many 
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
+_LARGER = 0.15  # share by which the number of `Criterion.also` must be larger
+_ROWS_AT_ONCE = 1 << 20  # numbers of clusters compared with each other at once
 Mask = NDArray[np.bool_]
 # (units, for each a row of as many others) -> how close each is to these in the mean
 Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
@@ -40,6 +42,11 @@ class Criterion:
     best: str = "high"  # or "low", or "usual": near the median of the cluster, which most copies leave as it was
     tolerance: float = 0.1  # of the better value: what differs less is as good
     margin: float = 0.0  # the same, in the unit of the number
+    # the name of another criterion whose number must be the larger one as well, by `_LARGER`. What has less of both
+    # gives way, and has no say in who is close to the rest
+    also: str = ""
+    # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
+    share: float = 0.0
     says: str  # what was better about the one that stays: "lossless over lossy"
 
     @property
@@ -99,7 +106,7 @@ class Standing:
 
     def elect(self, members: Positions, closeness: Closeness, *, rest: Positions | None = None) -> int:
         """The member that stays. rest: what a member should be close to, in place of the members."""
-        others = members if rest is None else rest
+        others = self._voters(members if rest is None else rest)
         left, at = self._narrowed(self._first(members), 0, others)
         while at < len(self.criteria):
             left = self._closest(left, others, closeness, slack=self.criteria[at].margin)
@@ -115,6 +122,8 @@ class Standing:
         is_clean = self.is_clean[rows] & left
         left = np.where(is_clean.any(axis=1, keepdims=True), is_clean, left)
         is_open = np.ones(num, np.bool_)
+        if size > 2 and (also := self._first_also()) is not None:  # where some have no say, each is asked in turn
+            is_open &= self._are_undominated(rows, np.ones_like(left), also).all(axis=1)
         for at, criterion in enumerate(self.criteria):
             if criterion.is_closeness and size > 2:
                 num_left = left.sum(axis=1)
@@ -159,6 +168,8 @@ class Standing:
     def _are_best(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Which are unknown, or as good as the best one of those left."""
         criterion, values = self.criteria[at], self.values[rows, at]
+        if criterion.also:
+            return self._are_undominated(rows, left, at)
         is_known = ~np.isnan(values) & left
         signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
         best = np.where(is_known.any(axis=1), signed.max(axis=1), 0.0)[:, None]
@@ -167,8 +178,38 @@ class Standing:
         as_good: Mask = ~is_known | (signed >= best - slack)
         return as_good
 
+    def _are_undominated(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Of which no other one left has more of both numbers. Unknown ones neither give way nor make others."""
+        values, sizes = self.values[rows, at], self.values[rows, self._also(at)]
+        values, sizes = (np.where(left, one, np.nan) for one in (values, sizes))
+        tolerance, kept = self.criteria[at].tolerance, np.ones(rows.shape, np.bool_)
+        step = max(1, _ROWS_AT_ONCE // max(1, rows.shape[1] ** 2))
+        for low in range(0, len(rows) if rows.shape[1] ** 2 <= _ROWS_AT_ONCE else 0, step):
+            own, its = values[low : low + step], sizes[low : low + step]
+            is_more = own[:, :, None] * (1 - tolerance) > own[:, None, :]
+            is_more &= its[:, :, None] * (1 - _LARGER) > its[:, None, :]
+            kept[low : low + step] = ~is_more.any(axis=1)
+        if rows.shape[1] ** 2 > _ROWS_AT_ONCE:
+            kept[:] = [_undominated(*both, tolerance) for both in zip(values, sizes, strict=True)]
+        return kept
+
+    def _also(self, at: int) -> int:
+        """Where the other number of a criterion is."""
+        return next(k for k, one in enumerate(self.criteria) if one.name == self.criteria[at].also)
+
+    def _voters(self, members: Positions) -> Positions:
+        """Those who have a say in who is close to the rest: not those who gave way before that was asked."""
+        at = self._first_also()
+        if at is None:
+            return members
+        sizes = self.values[members, self._also(at)]
+        return members[_undominated(self.values[members, at], sizes, self.criteria[at].tolerance)]
+
+    def _first_also(self) -> int | None:
+        return next((at for at, one in enumerate(self.criteria) if one.also), None)
+
     def _are_usual(self, rows: Positions, left: Mask, at: int) -> Mask:
-        """Those left that are near the median of their cluster, where three and more are known and any is near."""
+        """Those left that are near the median of their cluster, where three and more are known and enough are near."""
         criterion, values = self.criteria[at], self.values[rows, at]
         num_known = (~np.isnan(values)).sum(axis=1)
         usual = np.full(len(rows), np.nan)
@@ -177,8 +218,10 @@ class Standing:
             known = values[some]
             usual[some] = np.median(known[~np.isnan(known)].reshape(-1, num), axis=1)
         slack = np.maximum(criterion.margin, criterion.tolerance * np.abs(usual))
-        near = left & ~(np.abs(values - usual[:, None]) > slack[:, None])
-        return np.where((near.any(axis=1) & (num_known > 2))[:, None], near, left)
+        is_near = np.abs(values - usual[:, None]) <= slack[:, None]
+        is_usual = (num_known > 2) & (is_near.sum(axis=1) > criterion.share * num_known)
+        near = left & (is_near | np.isnan(values))
+        return np.where((near.any(axis=1) & is_usual)[:, None], near, left)
 
     def reason(self, keeper: int, goer: int, *, num_members: int = 2) -> str:
         """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
@@ -192,12 +235,16 @@ class Standing:
             one, other = self.values[keeper, at], self.values[goer, at]
             if criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
-            elif not (math.isnan(one) or math.isnan(other)) and self._is_better(at, one, other):
+            elif not (math.isnan(one) or math.isnan(other)) and self._is_better(at, keeper, goer):
                 measured = f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
                 return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
         return of_cluster
 
-    def _is_better(self, at: int, one: float, other: float) -> bool:
+    def _is_better(self, at: int, keeper: int, goer: int) -> bool:
+        one, other = self.values[keeper, at], self.values[goer, at]
+        if self.criteria[at].also:
+            sizes = self.values[[keeper, goer], self._also(at)]
+            return not _undominated(np.array([one, other]), sizes, self.criteria[at].tolerance)[1]
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
     def _grade(self, at: int) -> NDArray[np.float64]:
@@ -215,6 +262,8 @@ class Standing:
 
     def _best(self, left: Positions, at: int) -> Positions:
         values = self.values[left, at]
+        if self.criteria[at].also:
+            return left[_undominated(values, self.values[left, self._also(at)], self.criteria[at].tolerance)]
         if np.isnan(values).all():
             return left
         best = np.nanmax(values) if self.criteria[at].best == "high" else np.nanmin(values)
@@ -227,6 +276,8 @@ class Standing:
             return left
         usual, criterion = float(np.median(known)), self.criteria[at]
         slack = max(criterion.margin, criterion.tolerance * abs(usual))
+        if np.count_nonzero(np.abs(known - usual) <= slack) <= criterion.share * len(known):
+            return left
         near = left[~(np.abs(self.values[left, at] - usual) > slack)]
         return near if len(near) else left
 
@@ -246,6 +297,16 @@ class Standing:
         means = closeness(left, _but_itself(left, rest, _REST))
         closest: Positions = left[means >= means.max() - slack]
         return closest
+
+
+def _undominated(values: NDArray[np.float64], sizes: NDArray[np.float64], tolerance: float) -> Mask:
+    """Which are unknown, or have no other one that has clearly more of both."""
+    largest = np.argsort(-np.where(np.isnan(sizes), -np.inf, sizes), kind="stable")
+    known = np.where(np.isnan(values) | np.isnan(sizes), -np.inf, values)[largest]
+    most = np.concatenate(([-np.inf], np.maximum.accumulate(known)))
+    num_larger = np.searchsorted(-np.nan_to_num(sizes[largest], nan=-np.inf) * (1 - _LARGER), -sizes, side="left")
+    kept: Mask = ~(most[np.where(np.isnan(sizes), 0, num_larger)] * (1 - tolerance) > values)
+    return kept
 
 
 def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:

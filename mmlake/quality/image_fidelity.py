@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 FIDELITY_MEASURES = (
     "detail_px",
+    "real_px",
     "sharp_fraction",
     "codec_quality",
     "noise_floor",
@@ -27,6 +28,9 @@ _TILE_PX, _TILES = 160, (0.33, 0.67)  # whose spectrum is taken, and where their
 _BANDS = 20  # of the spectrum, up to one cycle in two pixels
 _BASE = slice(2, 4)  # bands that every picture fills
 _FALL = 0.05  # of the power that a natural picture has at a frequency: 1/f^2 from the base on (Field 1987)
+# the same of what is really there: enlarged pictures reach up to .05 with what an interpolation leaves. Of foliage and
+# noise most power stands high up, and a part of it counts as the base
+_REAL_FALL, _OF_PEAK = 0.2, 0.1
 _CODEC_POWER = 1.0  # squared grey levels that a codec at quality 92 adds at every frequency
 _PLAIN_QUALITY = 100.0
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
@@ -69,9 +73,11 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
     luma_HW = decoded.luma_HW
     scale = max(1.0, decoded.stored_px / max(luma_HW.shape))
     noise = noise_floor(luma_HW)
-    sharp = sharp_fraction(luma_HW)
+    sharp, real = held_fractions(luma_HW)
+    side_px = float(np.sqrt(luma_HW.size)) * scale
     return {
-        "detail_px": float(np.sqrt(luma_HW.size)) * scale * sharp,
+        "detail_px": side_px * sharp,
+        "real_px": side_px * real,
         "sharp_fraction": sharp,
         "codec_quality": codec_quality(decoded, is_full=scale == 1.0),
         "noise_floor": noise,
@@ -92,6 +98,11 @@ def _bits(mode: str) -> float:
 def sharp_fraction(luma_HW: NDArray[np.float32]) -> float:
     """How far up the spectrum there is detail: 1.0 up to the last pixel, .5 in a picture that was enlarged twofold,
     less in one that is blurred. Noise counts as detail: the noise of a camera is what a copy loses first."""
+    return held_fractions(luma_HW)[0]
+
+
+def held_fractions(luma_HW: NDArray[np.float32]) -> tuple[float, float]:
+    """(the same, how far up there is as much as no interpolation leaves)."""
     height, width = luma_HW.shape
     tiles = []
     for row in _TILES:
@@ -101,10 +112,12 @@ def sharp_fraction(luma_HW: NDArray[np.float32]) -> float:
             if min(tile.shape) >= 2 * _BANDS and tile.std() >= 1:
                 tiles.append(tile)
     shapes = dict.fromkeys(tile.shape for tile in tiles)  # one, but in small pictures
-    found = [held for shape in shapes for held in _held_fractions([tile for tile in tiles if tile.shape == shape])]
+    found = [held for shape in shapes for held in _held([tile for tile in tiles if tile.shape == shape])]
+    if not found:
+        return 1.0, 1.0
     # the middle ones: a mark or a caption is sharp whatever it stands on
-    found.sort()
-    return float(np.mean(found[(len(found) - 1) // 2 : len(found) // 2 + 1])) if found else 1.0
+    ranked = np.sort(np.array(found), axis=0)[(len(found) - 1) // 2 : len(found) // 2 + 1].mean(axis=0)
+    return float(ranked[0]), float(ranked[1])
 
 
 @functools.lru_cache(maxsize=4)  # nearly all tiles are of one size
@@ -125,7 +138,7 @@ def _medians(values_NM: NDArray[np.floating]) -> NDArray[np.floating]:
     return medians
 
 
-def _held_fractions(planes: list[NDArray[np.float32]]) -> list[float]:
+def _held(planes: list[NDArray[np.float32]]) -> list[tuple[float, float]]:
     """Of planes of one shape."""
     window, places, parts = _bands(*planes[0].shape)
     spectra = np.fft.rfft2(np.stack([plane - plane.mean() for plane in planes]) * window)
@@ -137,10 +150,15 @@ def _held_fractions(planes: list[NDArray[np.float32]]) -> list[float]:
     found = []
     for weighted in powers * centres**2:
         natural = float(weighted[_BASE].mean())
-        # bands up to the last that holds detail; of those behind it a share, so that noise in one band is no step
-        shares = np.maximum.accumulate((weighted / (_FALL * natural))[::-1]) if natural > 0 else np.ones(_BANDS)
-        found.append(float(np.minimum(shares, 1).mean()))
+        base = max(natural, _OF_PEAK * float(weighted.max()))
+        found.append((_reach(weighted, _FALL * natural), _reach(weighted, _REAL_FALL * base)))
     return found
+
+
+def _reach(weighted: NDArray[np.floating], least: float) -> float:
+    """Bands up to the last that holds so much; of those behind it a share, so that noise in one band is no step."""
+    shares = np.maximum.accumulate((weighted / least)[::-1]) if least > 0 else np.ones(_BANDS)
+    return float(np.minimum(shares, 1).mean())
 
 
 def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
