@@ -37,15 +37,29 @@ F = TypeVar("F")
 # decides before measures of a film alone, which noise, sharpening and richer tones mislead. Two copies have no others.
 FIDELITY = (
     Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
+    # of renditions for many screens the middle one is usual, and closest to the rest; larger, and with that much more
+    # in it, no enlarged copy is
+    Criterion(
+        name="real_size",
+        column="detail_px",
+        also="resolution",
+        tolerance=0.3,
+        says="larger, with more real resolution",
+    ),
     Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
     # both of keyframes, which each file has at moments of its own; contrast is compared at common ones, by closeness
     Criterion(name="light", column="luma_level", best="usual", tolerance=0.0, margin=5.0, says="usual light"),
     Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.25, margin=1.5, says="usual colours"),
     Criterion(name="colour", column="colourfulness", margin=0.5, tolerance=0.0, says="colour over grey"),
-    Criterion(name="size", column="width_px", table="tracks", best="usual", tolerance=0.1, says="usual size"),
+    Criterion(
+        name="size", column="width_px", table="tracks", best="usual", tolerance=0.1, share=0.5, says="usual size"
+    ),
     Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
     close_within(2e-3),
     Criterion(name="real resolution", column="detail_px", tolerance=0.5, says="more real resolution"),
+    Criterion(
+        name="more", column="detail_px", also="resolution", tolerance=0.12, says="larger, with more real resolution"
+    ),
     Criterion(name="quantizer", column="quantizer_step", best="low", tolerance=0.2, says="quantized more finely"),
     Criterion(name="blocks", column="blockiness", best="low", margin=0.8, tolerance=0.0, says="fewer codec blocks"),
     Criterion(name="keyframe size", column="keyframe_bytes", tolerance=0.15, says="keyframes of clearly more bytes"),
