@@ -26,7 +26,7 @@ from mmlake.decoders import placed_sound
 from mmlake.dedup import DedupSettings, audio
 from mmlake.dedup.survivors import CLOSENESS
 from mmlake.quality.audio import _Source
-from mmlake.quality.audio_fidelity import is_lossless
+from mmlake.quality.audio_fidelity import coded_kbps, is_lossless
 
 Samples = NDArray[np.float32]
 _ORIGINAL = "original"
@@ -122,7 +122,7 @@ def _inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
         parts.append(block.mean(axis=1))
         rate = rate_hz
     mono = soxr.resample(np.concatenate(parts), rate, audio.RATE_HZ)
-    measures = source.found(is_lossless(path)) | {"duration_s": len(mono) / audio.RATE_HZ}
+    measures = source.found(is_lossless(path), coded_kbps(path)) | {"duration_s": len(mono) / audio.RATE_HZ}
     return measures, mono.astype(np.float32)
 
 

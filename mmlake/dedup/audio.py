@@ -48,7 +48,11 @@ FIDELITY = (
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
     ),
     Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=5.5, says="recorded louder"),
+    # of one recording at many rates the middle one is closest to the rest; what has four fifths more was coded from it,
+    # or from nothing better
+    Criterion(name="rate", column="coded_kbps", tolerance=0.44, says="more bits a second for its codec"),
     CLOSENESS,
+    Criterion(name="finer_rate", column="coded_kbps", tolerance=0.05, says="more bits a second for its codec"),
     length_of("duration_s"),
 )
 RATE_HZ = 16_000

@@ -26,7 +26,6 @@ _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
 _LARGER = 0.15  # share by which the number of `Criterion.also` must be larger
-_ROWS_AT_ONCE = 1 << 20  # numbers of clusters compared with each other at once
 Mask = NDArray[np.bool_]
 # (units, for each a row of as many others) -> how close each is to these in the mean
 Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
@@ -42,8 +41,8 @@ class Criterion:
     best: str = "high"  # or "low", or "usual": near the median of the cluster, which most copies leave as it was
     tolerance: float = 0.1  # of the better value: what differs less is as good
     margin: float = 0.0  # the same, in the unit of the number
-    # the name of another criterion whose number must be the larger one as well, by `_LARGER`. What has less of both
-    # gives way, and has no say in who is close to the rest
+    # the name of another criterion whose number must be the larger one as well, by `_LARGER`: what has less of both
+    # than another one left gives way, and has no say from then on in who is close to the rest
     also: str = ""
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
@@ -106,11 +105,18 @@ class Standing:
 
     def elect(self, members: Positions, closeness: Closeness, *, rest: Positions | None = None) -> int:
         """The member that stays. rest: what a member should be close to, in place of the members."""
-        others = self._voters(members if rest is None else rest)
-        left, at = self._narrowed(self._first(members), 0, others)
-        while at < len(self.criteria):
-            left = self._closest(left, others, closeness, slack=self.criteria[at].margin)
-            left, at = self._narrowed(left, at + 1, others)
+        others, left = members if rest is None else rest, self._first(members)
+        for at, criterion in enumerate(self.criteria):
+            if len(left) == 1:
+                break
+            if criterion.is_closeness:
+                left = self._closest(left, others, closeness, slack=criterion.margin)
+            elif criterion.best == "usual":
+                left = self._usual(left, at, others)
+            elif criterion.also:
+                others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
+            else:
+                left = self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
 
     def elect_alike(self, members: Positions, closeness: Closeness) -> Positions:
@@ -122,8 +128,6 @@ class Standing:
         is_clean = self.is_clean[rows] & left
         left = np.where(is_clean.any(axis=1, keepdims=True), is_clean, left)
         is_open = np.ones(num, np.bool_)
-        if size > 2 and (also := self._first_also()) is not None:  # where some have no say, each is asked in turn
-            is_open &= self._are_undominated(rows, np.ones_like(left), also).all(axis=1)
         for at, criterion in enumerate(self.criteria):
             if criterion.is_closeness and size > 2:
                 num_left = left.sum(axis=1)
@@ -132,6 +136,10 @@ class Standing:
                 left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
             elif criterion.best == "usual" and size > 2:
                 left = self._are_usual(rows, left, at)
+            elif criterion.also:
+                outdone = self._outdone_by(rows, left, at)
+                is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)  # of others some have no say
+                left &= ~outdone
             elif not criterion.is_of_cluster:
                 left &= self._are_best(rows, left, at)
         winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
@@ -143,16 +151,6 @@ class Standing:
         left = members[self.priority[members] == self.priority[members].min()]
         clean: Positions = left[self.is_clean[left]]
         return clean if len(clean) else left
-
-    def _narrowed(self, left: Positions, at: int, others: Positions) -> tuple[Positions, int]:
-        """(those that the criteria from this one on leave, which of the criteria is the next one of closeness; their
-        number where none is, or one alone is left)."""
-        while at < len(self.criteria) and len(left) > 1:
-            if self.criteria[at].is_closeness:
-                return left, at
-            left = self._usual(left, at, others) if self.criteria[at].best == "usual" else self._best(left, at)
-            at += 1
-        return left, len(self.criteria)
 
     def _are_closest(self, rows: Positions, left: Mask, closeness: Closeness, *, slack: float) -> Mask:
         """Which of those left are as close to the others as the closest. rows: clusters, sorted by rank."""
@@ -168,8 +166,6 @@ class Standing:
     def _are_best(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Which are unknown, or as good as the best one of those left."""
         criterion, values = self.criteria[at], self.values[rows, at]
-        if criterion.also:
-            return self._are_undominated(rows, left, at)
         is_known = ~np.isnan(values) & left
         signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
         best = np.where(is_known.any(axis=1), signed.max(axis=1), 0.0)[:, None]
@@ -178,35 +174,25 @@ class Standing:
         as_good: Mask = ~is_known | (signed >= best - slack)
         return as_good
 
-    def _are_undominated(self, rows: Positions, left: Mask, at: int) -> Mask:
-        """Of which no other one left has more of both numbers. Unknown ones neither give way nor make others."""
-        values, sizes = self.values[rows, at], self.values[rows, self._also(at)]
-        values, sizes = (np.where(left, one, np.nan) for one in (values, sizes))
-        tolerance, kept = self.criteria[at].tolerance, np.ones(rows.shape, np.bool_)
-        step = max(1, _ROWS_AT_ONCE // max(1, rows.shape[1] ** 2))
-        for low in range(0, len(rows) if rows.shape[1] ** 2 <= _ROWS_AT_ONCE else 0, step):
-            own, its = values[low : low + step], sizes[low : low + step]
-            is_more = own[:, :, None] * (1 - tolerance) > own[:, None, :]
-            is_more &= its[:, :, None] * (1 - _LARGER) > its[:, None, :]
-            kept[low : low + step] = ~is_more.any(axis=1)
-        if rows.shape[1] ** 2 > _ROWS_AT_ONCE:
-            kept[:] = [_undominated(*both, tolerance) for both in zip(values, sizes, strict=True)]
-        return kept
+    def _outdone_by(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Which have another one of their cluster among those left with more of both numbers."""
+        outdone = np.zeros(rows.shape, np.bool_)
+        for cluster in np.flatnonzero(left.sum(axis=1) > 1).tolist():
+            outdone[cluster] = self._are_outdone(rows[cluster], rows[cluster][left[cluster]], at)
+        return outdone
 
-    def _also(self, at: int) -> int:
-        """Where the other number of a criterion is."""
-        return next(k for k, one in enumerate(self.criteria) if one.name == self.criteria[at].also)
-
-    def _voters(self, members: Positions) -> Positions:
-        """Those who have a say in who is close to the rest: not those who gave way before that was asked."""
-        at = self._first_also()
-        if at is None:
-            return members
-        sizes = self.values[members, self._also(at)]
-        return members[_undominated(self.values[members, at], sizes, self.criteria[at].tolerance)]
-
-    def _first_also(self) -> int | None:
-        return next((at for at, one in enumerate(self.criteria) if one.also), None)
+    def _are_outdone(self, units: Positions, by: Positions, at: int) -> Mask:
+        """Than which one of the others has clearly more of both numbers. Unknown ones neither give way nor count."""
+        also = next(k for k, one in enumerate(self.criteria) if one.name == self.criteria[at].also)
+        own, its = self.values[units][:, [at, also]], self.values[by][:, [at, also]]
+        its = its[~np.isnan(its).any(axis=1)]
+        its = its[np.argsort(-its[:, 1], kind="stable")]
+        most = np.concatenate(([-np.inf], np.maximum.accumulate(its[:, 0])))
+        num_larger = np.searchsorted(-its[:, 1] * (1 - _LARGER), -own[:, 1], side="left")
+        outdone: Mask = (
+            most[np.where(np.isnan(own[:, 1]), 0, num_larger)] * (1 - self.criteria[at].tolerance) > own[:, 0]
+        )
+        return outdone
 
     def _are_usual(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Those left that are near the median of their cluster, where three and more are known and enough are near."""
@@ -243,8 +229,7 @@ class Standing:
     def _is_better(self, at: int, keeper: int, goer: int) -> bool:
         one, other = self.values[keeper, at], self.values[goer, at]
         if self.criteria[at].also:
-            sizes = self.values[[keeper, goer], self._also(at)]
-            return not _undominated(np.array([one, other]), sizes, self.criteria[at].tolerance)[1]
+            return bool(self._are_outdone(np.array([goer]), np.array([keeper]), at)[0])
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
     def _grade(self, at: int) -> NDArray[np.float64]:
@@ -262,8 +247,6 @@ class Standing:
 
     def _best(self, left: Positions, at: int) -> Positions:
         values = self.values[left, at]
-        if self.criteria[at].also:
-            return left[_undominated(values, self.values[left, self._also(at)], self.criteria[at].tolerance)]
         if np.isnan(values).all():
             return left
         best = np.nanmax(values) if self.criteria[at].best == "high" else np.nanmin(values)
@@ -297,16 +280,6 @@ class Standing:
         means = closeness(left, _but_itself(left, rest, _REST))
         closest: Positions = left[means >= means.max() - slack]
         return closest
-
-
-def _undominated(values: NDArray[np.float64], sizes: NDArray[np.float64], tolerance: float) -> Mask:
-    """Which are unknown, or have no other one that has clearly more of both."""
-    largest = np.argsort(-np.where(np.isnan(sizes), -np.inf, sizes), kind="stable")
-    known = np.where(np.isnan(values) | np.isnan(sizes), -np.inf, values)[largest]
-    most = np.concatenate(([-np.inf], np.maximum.accumulate(known)))
-    num_larger = np.searchsorted(-np.nan_to_num(sizes[largest], nan=-np.inf) * (1 - _LARGER), -sizes, side="left")
-    kept: Mask = ~(most[np.where(np.isnan(sizes), 0, num_larger)] * (1 - tolerance) > values)
-    return kept
 
 
 def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:

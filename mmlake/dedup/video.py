@@ -37,15 +37,6 @@ F = TypeVar("F")
 # decides before measures of a film alone, which noise, sharpening and richer tones mislead. Two copies have no others.
 FIDELITY = (
     Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
-    # of renditions for many screens the middle one is usual, and closest to the rest; larger, and with that much more
-    # in it, no enlarged copy is
-    Criterion(
-        name="real_size",
-        column="detail_px",
-        also="resolution",
-        tolerance=0.3,
-        says="larger, with more real resolution",
-    ),
     Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
     # both of keyframes, which each file has at moments of its own; contrast is compared at common ones, by closeness
     Criterion(name="light", column="luma_level", best="usual", tolerance=0.0, margin=5.0, says="usual light"),
@@ -53,6 +44,14 @@ FIDELITY = (
     Criterion(name="colour", column="colourfulness", margin=0.5, tolerance=0.0, says="colour over grey"),
     Criterion(
         name="size", column="width_px", table="tracks", best="usual", tolerance=0.1, share=0.5, says="usual size"
+    ),
+    # of renditions for many screens none is usual, and the middle one is closest to the rest
+    Criterion(
+        name="real_size",
+        column="detail_px",
+        also="resolution",
+        tolerance=0.3,
+        says="larger, with more real resolution",
     ),
     Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
     close_within(2e-3),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.decoders import placed_sound
-from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, is_lossless
+from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, coded_kbps, is_lossless
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.loudness import Loudness
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
@@ -40,7 +40,7 @@ def audio_measures(subject: Subject) -> Measures:
     source = _Source()
     for rate_hz, _, block in placed_sound(subject.path):
         source.add(block, rate_hz)
-    return _measures(subject, source.found(is_lossless(subject.path)))
+    return _measures(subject, source.found(is_lossless(subject.path), coded_kbps(subject.path)))
 
 
 def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
@@ -52,8 +52,8 @@ def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
 
 
 def _of_spans(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
-    is_kept = is_lossless(path)
-    return (source.found(is_kept) for source in _sources(path, spans))
+    is_kept, kbps = is_lossless(path), coded_kbps(path)
+    return (source.found(is_kept, kbps) for source in _sources(path, spans))
 
 
 def _measures(subject: Subject, of_source: Measures) -> Measures:
@@ -208,9 +208,9 @@ class _Source:
         self.fidelity.add(block, rate_hz)
         self.loudness.add(block, rate_hz)
 
-    def found(self, is_kept: bool) -> Measures:
-        """The measures of all blocks."""
-        fidelity = self.fidelity.found(is_lossless=is_kept)
+    def found(self, is_kept: bool, kbps: float | None) -> Measures:
+        """The measures of all blocks. is_kept, kbps: what is known of the file's codec."""
+        fidelity = self.fidelity.found(is_lossless=is_kept, kbps=kbps)
         return {**self.level.found(), **fidelity, "loudness_lufs": self.loudness.found()}
 
 
@@ -275,7 +275,7 @@ AUDIO_MEASUREMENTS = (
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="4",
+        revision="5",
     ),
     MUSIC_MEASUREMENT,
     MOS_MEASUREMENT,
