@@ -2,9 +2,9 @@
 
 Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole picture, then of what lies inside uniform
 borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, the size, whether it
-is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart) and "tint" (chroma of
-what may be a drawing). A grey copy is a near duplicate, a drawing in other colours is none. Candidates come from hashes
-(`image_matcher`), verdicts from the thumbnails (`image_alignment`).
+is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart) and "tint" (chroma, but
+of JPEGs that are no drawings). A grey copy is a near duplicate, a drawing in other colours is none. Candidates come
+from hashes (`image_matcher`), verdicts from the thumbnails (`image_alignment`).
 """
 
 from __future__ import annotations
@@ -86,16 +86,19 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
         "luma": perceptual.pack_bytes(thumbnail),
         "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
         "detail": perceptual.pack_bytes(pieces(plane)),
-        "tint": _tint(data, seen) if image_tints.may_be_drawn(thumbnail, toned) else np.empty(0, np.uint64),
+        "tint": _tint(data, seen, is_asked=image_tints.may_be_drawn(thumbnail, toned)),
     }
 
 
-def _tint(data: bytes, seen: Image) -> NDArray[np.uint64]:
-    """seen: the picture as it was decoded; of a JPEG in grey alone, then it is decoded once more, at an eighth."""
+def _tint(data: bytes, seen: Image, *, is_asked: bool) -> NDArray[np.uint64]:
+    """Chroma, where it is asked for or known anyway. seen: the picture as it was decoded; of a JPEG in grey alone, then
+    it is decoded once more, at an eighth."""
     from PIL import Image
 
     if seen.mode != "L":
         return perceptual.pack_bytes(image_tints.tints(seen))
+    if not is_asked:
+        return np.empty(0, np.uint64)
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         picture.draft("YCbCr", (image_tints.REDUCED_PX, image_tints.REDUCED_PX))
         return perceptual.pack_bytes(image_tints.tints(shown(picture)))

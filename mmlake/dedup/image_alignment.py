@@ -290,8 +290,7 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     bound, spot, alike = correlation, _SPOT, seen
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
-    is_plain = place.viewed.flat + place.template.flat >= 2 * _PLAIN_FLAT
-    if place.are_tinted and (place.is_drawn if is_tiny else is_plain):
+    if place.are_tinted and (place.is_drawn if is_tiny else _is_plain(place)):
         bound = max(bound, _PLAIN_GROUND)
     if is_tiny and not place.is_drawn and _FEW_DIMENSIONS <= dimensions < _PLAIN_DIMENSIONS:
         bound = max(bound, _TINY_CORRELATION)
@@ -325,6 +324,10 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
 
 
+def _is_plain(place: _Place) -> bool:
+    return place.viewed.flat + place.template.flat >= 2 * _PLAIN_FLAT
+
+
 def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> bool:
     """Whether the two have colours that no edit gives a copy. view: its thumbnail, aligned. seen: what is compared."""
     import cv2
@@ -332,7 +335,8 @@ def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> boo
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     turned = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
     chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in turned]
-    return image_colours.differ(np.stack(chroma), place.template.chroma, (view, place.template.thumbnail), seen)
+    tones = view, place.template.thumbnail
+    return image_colours.differ(np.stack(chroma), place.template.chroma, tones, seen, on_ground=_is_plain(place))
 
 
 def _lies_as_said(warp: Floats, place: _Place) -> bool:
