@@ -37,10 +37,15 @@ SMALL_PX = 48  # shorter side of a picture that has the small one
 FIDELITY = (
     Criterion(name="compression", column="codec_quality", tolerance=0.6, says="fewer traces of compression"),
     Criterion(name="resolution", column="detail_px", tolerance=0.8, says="no thumbnail"),
-    # of one picture in many sizes, as pages link them, the middle one is closest to the rest. 1.6 times the resolution
-    # of the smaller one is more than enlarged copies have, but for sharpened ones
+    # of one picture in many sizes, as pages link them, the middle one is closest to the rest. Where most have one size,
+    # closeness knows better who was enlarged
     Criterion(
-        name="real_size", column="real_px", also="side", tolerance=0.38, says="more pixels and more real resolution"
+        name="real_size",
+        column="real_px",
+        also="side",
+        unless="size",
+        tolerance=0.1,
+        says="more pixels and more real resolution",
     ),
     close_within(3e-3),
     Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
@@ -53,7 +58,7 @@ FIDELITY = (
     Criterion(name="sharpness", column="sharp_fraction", tolerance=0.45, says="not enlarged or blurred"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     # of two copies closeness says nothing: one was shrunk, or the larger one was enlarged and has no more detail for it
-    Criterion(name="fineness", column="detail_px", tolerance=0.3, says="more real resolution"),
+    Criterion(name="fineness", column="real_px", tolerance=0.3, says="more real resolution"),
     Criterion(name="side", column="min_side_px", best="low", tolerance=0.3, says="not enlarged"),
     Criterion(name="more", column="real_px", also="side", tolerance=0.1, says="more pixels and more real resolution"),
     Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),

@@ -9,6 +9,7 @@ numbers in steps of the tolerance give a total order.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many 
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
-_LARGER = 0.15  # share by which the number of `Criterion.also` must be larger
+_LARGER = 0.1  # share by which the number of `Criterion.also` must be larger
+_ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
 Mask = NDArray[np.bool_]
 # (units, for each a row of as many others) -> how close each is to these in the mean
 Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
@@ -44,6 +46,8 @@ class Criterion:
     # the name of another criterion whose number must be the larger one as well, by `_LARGER`: what has less of both
     # than another one left gives way, and has no say from then on in who is close to the rest
     also: str = ""
+    # the name of a criterion: where most of the cluster have its number alike, this one says nothing
+    unless: str = ""
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
     says: str  # what was better about the one that stays: "lossless over lossy"
@@ -114,7 +118,8 @@ class Standing:
             elif criterion.best == "usual":
                 left = self._usual(left, at, others)
             elif criterion.also:
-                others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
+                if not self._have_alike(others[None], at)[0]:
+                    others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
             else:
                 left = self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
@@ -177,13 +182,28 @@ class Standing:
     def _outdone_by(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Which have another one of their cluster among those left with more of both numbers."""
         outdone = np.zeros(rows.shape, np.bool_)
-        for cluster in np.flatnonzero(left.sum(axis=1) > 1).tolist():
+        for cluster in np.flatnonzero((left.sum(axis=1) > 1) & ~self._have_alike(rows, at)).tolist():
             outdone[cluster] = self._are_outdone(rows[cluster], rows[cluster][left[cluster]], at)
         return outdone
 
+    def _have_alike(self, rows: Positions, at: int) -> NDArray[np.bool_]:
+        """Which clusters of three and more have one number of what `unless` names in most of their members."""
+        if not self.criteria[at].unless or rows.shape[1] < 3:
+            return np.zeros(len(rows), np.bool_)
+        values = self.values[rows, self._named(self.criteria[at].unless)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # nobody's is known
+            median = np.nanmedian(values, axis=1, keepdims=True)
+        is_alike = np.abs(values - median) <= _ALIKE * np.abs(median)
+        alike: NDArray[np.bool_] = is_alike.sum(axis=1) > _MOST * rows.shape[1]
+        return alike
+
+    def _named(self, name: str) -> int:
+        return next(at for at, one in enumerate(self.criteria) if one.name == name)
+
     def _are_outdone(self, units: Positions, by: Positions, at: int) -> Mask:
         """Than which one of the others has clearly more of both numbers. Unknown ones neither give way nor count."""
-        also = next(k for k, one in enumerate(self.criteria) if one.name == self.criteria[at].also)
+        also = self._named(self.criteria[at].also)
         own, its = self.values[units][:, [at, also]], self.values[by][:, [at, also]]
         its = its[~np.isnan(its).any(axis=1)]
         its = its[np.argsort(-its[:, 1], kind="stable")]

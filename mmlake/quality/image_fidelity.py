@@ -31,6 +31,7 @@ _FALL = 0.05  # of the power that a natural picture has at a frequency: 1/f^2 fr
 # the same of what is really there: enlarged pictures reach up to .05 with what an interpolation leaves. Of foliage and
 # noise most power stands high up, and a part of it counts as the base
 _REAL_FALL, _OF_PEAK = 0.2, 0.1
+_REAL_POWER = 1.5  # so that an enlarged copy has no more of it than its original, and a shrunk one less
 _CODEC_POWER = 1.0  # squared grey levels that a codec at quality 92 adds at every frequency
 _PLAIN_QUALITY = 100.0
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
@@ -77,7 +78,7 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
     side_px = float(np.sqrt(luma_HW.size)) * scale
     return {
         "detail_px": side_px * sharp,
-        "real_px": side_px * real,
+        "real_px": side_px * real**_REAL_POWER,
         "sharp_fraction": sharp,
         "codec_quality": codec_quality(decoded, is_full=scale == 1.0),
         "noise_floor": noise,
