@@ -23,7 +23,7 @@ from mmlake.dedup.image import SIDE, SMALL_PX
 from mmlake.dedup.image_detail import detail_correlation, differences
 from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
 from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, flat_fraction
-from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
+from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, turned, units, window_grids
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
@@ -98,13 +98,13 @@ class View:
     def region_units(self) -> Floats:
         """Grids of the regions in all 8 orientations, of mean 0 and length 1: (8, R, G * G)."""
         grids = np.stack([box_grid(self.thumbnail, box) for box in self.regions])
-        return np.stack([_units(oriented(grids, orientation)) for orientation in range(8)])
+        return np.stack([units(oriented(grids, orientation)) for orientation in range(8)])
 
     @cached_property
     def box_units(self) -> Floats:
         """Grids of the boxes, of mean 0 and length 1: (W, G * G)."""
         inner = [box_grid(self.thumbnail, box)[None] for box in self.regions[1:]]
-        return _units(np.concatenate((window_grids(self.thumbnail), *inner)))
+        return units(np.concatenate((window_grids(self.thumbnail), *inner)))
 
     @cached_property
     def unlit(self) -> Floats:
@@ -220,8 +220,8 @@ def _places(one: View, other: View) -> list[_Place]:
         _Place(
             correlation=correlation,
             view=np.ascontiguousarray(oriented(view.thumbnail, orientation)),
-            content=_turned(view.content, orientation),
-            box=_turned(view.boxes[box], orientation),
+            content=turned(view.content, orientation),
+            box=turned(view.boxes[box], orientation),
             template=template,
             region=template.regions[region],
             orientation=orientation,
@@ -240,13 +240,6 @@ def _is_drawn(one: View, other: View) -> bool:
     if min(one.side_px, other.side_px) < SMALL_PX:
         return one.flat + other.flat >= 2 * _DRAWN_FLAT
     return min(one.flat, other.flat) >= _DRAWN_FLAT
-
-
-def _turned(box: Box, orientation: int) -> Box:
-    top, bottom, left, right = box
-    for _ in range(orientation % 4):
-        top, bottom, left, right = 1 - right, 1 - left, top, bottom
-    return (top, bottom, 1 - right, 1 - left) if orientation >= 4 else (top, bottom, left, right)
 
 
 def _verified(place: _Place, correlation: float) -> Likeness:
@@ -287,17 +280,10 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     differing, contrast = differences(toned, template, seen)
-    bound, spot, alike = correlation, _SPOT, seen
     if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
-    if place.are_tinted and (place.is_drawn if is_tiny else _is_plain(place)):
-        bound = max(bound, _PLAIN_GROUND)
-    if is_tiny and not place.is_drawn and _FEW_DIMENSIONS <= dimensions < _PLAIN_DIMENSIONS:
-        bound = max(bound, _TINY_CORRELATION)
-    elif dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
-        is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
-        least, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (_PLAIN_CORRELATION, _PLAIN_SPOT)
-        bound = max(bound, least)
+    is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
+    (bound, spot), alike = _bounds(place, dimensions, is_toned, correlation), seen
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     # what sharpened or coded all of a tiny picture moves each of its pixels a little; another mouth, one place
     if is_tiny and not place.is_drawn and spots.any() and differing.max() <= _LONE * differing[seen].mean():
@@ -322,6 +308,20 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     # grows with the shift, so that no threshold between two copies decides who is closest to a third
     loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
+
+
+def _bounds(place: _Place, dimensions: float, is_toned: bool, correlation: float) -> tuple[float, float]:
+    """(correlation of the detail that a copy has at least, share of the contrast that one place differs by at most).
+    dimensions: independent numbers in the detail. correlation: what any copy has at least."""
+    is_tiny, bound, spot = place.side_px < SMALL_PX, correlation, _SPOT
+    if place.are_tinted and (place.is_drawn if is_tiny else _is_plain(place)):
+        bound = max(bound, _PLAIN_GROUND)
+    if is_tiny and not place.is_drawn and _FEW_DIMENSIONS <= dimensions < _PLAIN_DIMENSIONS:
+        bound = max(bound, _TINY_CORRELATION)
+    elif dimensions < _PLAIN_DIMENSIONS or (place.is_drawn and place.side_px < MARKABLE_PX):
+        least, spot = (_TONED_CORRELATION, _TONED_SPOT) if is_toned else (_PLAIN_CORRELATION, _PLAIN_SPOT)
+        bound = max(bound, least)
+    return bound, spot
 
 
 def _is_plain(place: _Place) -> bool:
@@ -387,10 +387,3 @@ def _aligned(place: _Place) -> Floats:
     most_px = _TINY_PULLED_PX if place.side_px < SMALL_PX else _PULLED_PX
     is_near = np.abs(found - said).max() <= most_px and abs(sizes[0] / sizes[1] - 1) <= 0.3
     return found if is_near else said
-
-
-def _units(grids: Floats) -> Floats:
-    flat = grids.reshape(*grids.shape[:-2], -1)
-    flat = flat - flat.mean(axis=-1, keepdims=True)
-    units: Floats = flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-6)
-    return units

@@ -20,12 +20,12 @@ SHOWS_LEVELS = 2.5  # grey levels by which a neighbourhood that shows something 
 TINT_SIDE = 16
 REDUCED_PX = 4 * TINT_SIDE  # a picture is reduced by whole numbers to no less than that before it is converted
 _LEAST_FLAT, _LEAST_GROUND = 0.1, 0.3  # of the neighbourhoods: of what may be a drawing, and of what is one
-# tones: grey levels that one stands for, how many there are beside the ground, and the share of the pixels beside the
-# ground that they cover. Of 200 drawings half have .86 and more, of 140 photographs seven .68 and more
+# tones: grey levels that one stands for, how many there are but for the ground, and the share of the other
+# pixels that they cover. Of 200 drawings half have .86 and more, of 140 photographs seven .68 and more
 _TONE_LEVELS, _NUM_TONES, _FEW_TONES, _VERY_FEW_TONES = 5, 6, 0.6, 0.7
 _LEAST_INK = 0.02  # of the pixels; less is lines
-# share of the pixels beside the ground with equal neighbours: signs have .25 and more, one of 140 photographs as well
-# that also has very few tones
+# share of the pixels that are not the ground with equal neighbours: signs have .25 and more, and of 140 photographs one
+# that has very few tones as well
 _PLANES = 0.25
 _ICON_PX = (48, 96)  # have too few pixels for planes; smaller ones are photographs as often
 

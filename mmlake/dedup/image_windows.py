@@ -102,3 +102,19 @@ def window_hashes(thumbnails_NSS: Floats) -> tuple[NDArray[np.uint64], NDArray[n
 def _hashes(coefficients_NW88: NDArray[np.float32]) -> NDArray[np.uint64]:
     num, count = coefficients_NW88.shape[:2]
     return perceptual.sign_hashes(coefficients_NW88.reshape(-1, 8, 8).astype(np.float64)).reshape(num, count)
+
+
+def turned(box: Box, orientation: int) -> Box:
+    """The box in a picture that is turned by quarters, then mirrored from 4 on."""
+    top, bottom, left, right = box
+    for _ in range(orientation % 4):
+        top, bottom, left, right = 1 - right, 1 - left, top, bottom
+    return (top, bottom, 1 - right, 1 - left) if orientation >= 4 else (top, bottom, left, right)
+
+
+def units(grids: Floats) -> Floats:
+    """Grids of mean 0 and length 1, flat."""
+    flat = grids.reshape(*grids.shape[:-2], -1)
+    flat = flat - flat.mean(axis=-1, keepdims=True)
+    found: Floats = flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-6)
+    return found

@@ -31,7 +31,7 @@ FIDELITY_MEASURES = (
 )
 _LOSSLESS_SUBTYPES = ("PCM_", "FLOAT", "DOUBLE", "ALAC_")
 _LOSSLESS_CODECS = ("pcm_", "flac", "alac", "wavpack", "ape", "tta", "truehd", "mlp", "shorten")
-# what a kilobit of a codec is worth in those of MP3, at rates where both are heard (public listening tests)
+# what a kilobit of a codec is worth in those of MP3, at rates where both differ from the original (listening tests)
 _WORTH = {"opus": 1.5, "aac": 1.25, "vorbis": 1.25, "mp2": 0.7}
 _CODED_PACKETS = 4_096  # that the rate is taken of: 80 s and more
 _COMPANDED_CODECS = ("pcm_mulaw", "pcm_alaw", "pcm_vidc")
