@@ -156,8 +156,9 @@ def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing
     assert {(row["digest"], row["status"], row["error_code"], len(row["hashes"])) for row in rows} == {
         (good, "ok", None, 1),
         (good, "ok", None, 128),
-        (good, "ok", None, 2),
+        (good, "ok", None, 4),
         (good, "ok", None, 512),
+        (good, "ok", None, 64),
         (torn, "unreadable", 5001, 0),
         (name("absent"), "unreadable", 2001, 0),
     }
