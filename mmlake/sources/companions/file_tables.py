@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
-from mmlake.landing import Entry
 from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.companions.archives import File
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import composed
 from mmlake.sources.parsed_files import Kind
@@ -269,7 +269,7 @@ class FileTable(ABC):
         raise UnreadableItem(1001, f"{self.reading.path} no longer has the member {member!r}")
 
 
-def _files(placement: Placement, directory: str) -> Sequence[Entry]:
+def _files(placement: Placement, directory: str) -> Sequence[File]:
     """The files of a directory whose name is spelled with its accents composed, or with marks of their own."""
     found = placement.files(directory)
     return found if found or directory.isascii() else placement.files(unicodedata.normalize("NFD", directory))
