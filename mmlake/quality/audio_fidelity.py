@@ -7,16 +7,24 @@ Legend: T frames of 46 ms, B bands of 500 Hz.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.decoders import open_media, sound_stream
 from mmlake.quality.measurement import Measures
+
+if TYPE_CHECKING:
+    from av import AudioStream
+    from av.container import InputContainer
+    from av.packet import Packet
 
 FIDELITY_MEASURES = (
     "is_lossless",
@@ -71,7 +79,7 @@ def coded_kbps(path: Path) -> float | None:
         stream = sound_stream(container)
         if stream is None:
             return None
-        for packet in itertools.islice(container.demux(stream), _CODED_PACKETS):
+        for packet in itertools.islice(_whole_packets(container, stream), _CODED_PACKETS):
             if packet.pts is None or packet.time_base is None or not packet.size:
                 continue
             time_s = float(packet.pts * packet.time_base)
@@ -80,6 +88,14 @@ def coded_kbps(path: Path) -> float | None:
             num_bytes += packet.size
         worth = _WORTH.get(stream.codec_context.name.removesuffix("float").removeprefix("lib"), 1.0)
     return worth * num_bytes * 8 / 1_000 / (end_s - start_s) if end_s > start_s else None
+
+
+def _whole_packets(container: InputContainer, stream: AudioStream) -> Iterator[Packet[AudioStream]]:
+    """Those before a damage that no demuxer gets past."""
+    import av.error
+
+    with contextlib.suppress(av.error.FFmpegError):
+        yield from container.demux(stream)
 
 
 @dataclass(slots=True)
