@@ -85,13 +85,14 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     layout = np.array([round(255 * edge) for box in boxes for edge in box], dtype=np.uint8)
     thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA).astype(np.uint8)
     is_sign = image_tints.is_sign(plane, toned, min(size_px))
-    is_drawing = is_sign or image_tints.is_drawing(thumbnail, toned)
+    flat = image_tints.flat_fraction(thumbnail.astype(np.float32))
+    is_drawing = is_sign or image_tints.is_drawing(flat, toned)
     return {
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
         "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
         "detail": perceptual.pack_bytes(pieces(plane)),
-        "tint": _tint(data, seen, is_asked=image_tints.may_be_drawn(thumbnail, toned)),
+        "tint": _tint(data, seen, is_asked=image_tints.may_be_drawn(flat, toned)),
     }
 
 

@@ -81,7 +81,7 @@ class View:
     content: Box  # inside borders of one level
     bars: Box  # inside caption bars
     side_px: int
-    tints: NDArray[np.uint8] | None = None  # of what may be a drawing (`image_colours`)
+    tints: NDArray[np.uint8] | None = None  # chroma, but of JPEGs that are no drawings
     is_sign: bool = False
 
     @cached_property
@@ -191,7 +191,7 @@ class _Place(NamedTuple):
     viewed: View
     side_px: int  # of the smaller picture
     is_drawn: bool  # both are drawings on a flat ground
-    are_tinted: bool  # both may be drawings, and their colours are known
+    are_tinted: bool  # the colours of both are known
 
 
 def _places(one: View, other: View) -> list[_Place]:
@@ -333,8 +333,8 @@ def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> boo
     import cv2
 
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    turned = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
-    chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in turned]
+    upright = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
+    chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in upright]
     tones = view, place.template.thumbnail
     return image_colours.differ(np.stack(chroma), place.template.chroma, tones, seen, on_ground=_is_plain(place))
 

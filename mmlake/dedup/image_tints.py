@@ -1,7 +1,7 @@
 """Whether a picture may be a drawing, and the colours of one.
 
-Enters: a picture, decoded. Leaves: tints (two small planes of chroma) of what shows nothing in a part of it or has few
-tones. Photographs need none: two with one detail have one colour.
+Enters: a picture, decoded. Leaves: whether it has few tones or shows nothing in a part of it, and tints (two small
+planes of chroma). Photographs need none: two with one detail have one colour.
 Legend: H height, W width, S side of a thumbnail, T side of the tints.
 """
 
@@ -81,14 +81,15 @@ def is_sign(plane_HW: NDArray[np.uint8], toned: float, side_px: int) -> bool:
     return bool(ink.mean() < _LEAST_INK or plain[ink].mean() >= _PLANES)
 
 
-def is_drawing(thumbnail_SS: NDArray[np.uint8], toned: float) -> bool:
-    """Whether a picture has few tones or much of a ground, as 11 of 140 photographs have. toned: what `tones` says."""
-    return toned >= _FEW_TONES or flat_fraction(thumbnail_SS.astype(np.float32)) >= _LEAST_GROUND
+def is_drawing(flat: float, toned: float) -> bool:
+    """Whether a picture has few tones or much of a ground, as 11 of 140 photographs have. flat, toned: what
+    `flat_fraction` and `tones` say of it."""
+    return toned >= _FEW_TONES or flat >= _LEAST_GROUND
 
 
-def may_be_drawn(thumbnail_SS: NDArray[np.uint8], toned: float) -> bool:
-    """Whether tints are kept of a picture. toned: what `tones` says of it."""
-    return toned >= _FEW_TONES or flat_fraction(thumbnail_SS.astype(np.float32)) >= _LEAST_FLAT
+def may_be_drawn(flat: float, toned: float) -> bool:
+    """Whether the colours of a picture may say more than its detail."""
+    return toned >= _FEW_TONES or flat >= _LEAST_FLAT
 
 
 def tints(picture: Image) -> NDArray[np.uint8]:

@@ -66,18 +66,20 @@ def is_lossless(path: Path) -> bool:
     with open_media(path) as container:
         stream = sound_stream(container)
         name = stream.codec_context.name if stream is not None else ""
-    return name.startswith(_LOSSLESS_CODECS) and not name.startswith(_COMPANDED_CODECS)
+    return _keeps_all(name)
+
+
+def _keeps_all(codec: str) -> bool:
+    return codec.startswith(_LOSSLESS_CODECS) and not codec.startswith(_COMPANDED_CODECS)
 
 
 def coded_kbps(path: Path) -> float | None:
     """The rate of the sound of a lossy file in kbit/s, in those of MP3; None of a lossless one, and where packets have
     no times. Nothing is decoded, and pictures and tags do not count. Raises UnreadableItem."""
-    if is_lossless(path):
-        return None
     num_bytes, start_s, end_s = 0, math.inf, 0.0
     with open_media(path) as container:
         stream = sound_stream(container)
-        if stream is None:
+        if stream is None or _keeps_all(stream.codec_context.name):
             return None
         for packet in itertools.islice(_whole_packets(container, stream), _CODED_PACKETS):
             if packet.pts is None or packet.time_base is None or not packet.size:

@@ -74,7 +74,7 @@ def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
     """
     stems: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda one: (transcripts.prefix_of(one.name) is not None, one.path)):
-        stems.setdefault(entry.name.partition(".")[0], []).append(entry)
+        stems.setdefault(composed(entry.name).partition(".")[0], []).append(entry)
     return [entry for stem in list(stems)[:limit] for entry in stems[stem]]
 
 
