@@ -152,7 +152,7 @@ def survivors(blobs: list[bytes]) -> list[int]:
     table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
     sizes = [Image.open(io.BytesIO(blobs[at])).size for at in order]
     measures = [
-        fidelity(decoded(blobs[at])) | {"width_px": size[0], "min_side_px": min(size)}
+        fidelity(decoded(blobs[at])) | {"width_px": size[0], "height_px": size[1], "min_side_px": min(size)}
         for at, size in zip(order, sizes, strict=True)
     ]
     columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if not one.is_closeness}

@@ -3,7 +3,8 @@
     python -m benchmarks.dedup_edits.picture_sizes DIRECTORY [limit] [seed]
 
 DIRECTORY: of photographs (JPEG, WebP), each shrunk to at most 1,600 px first. Of each: itself and two to four smaller
-copies, coded as JPEG or WebP at quality 70 to 90; and itself, an enlarged copy and a smaller one.
+copies, coded as JPEG or WebP at quality 70 to 90; itself, an enlarged copy and a smaller one; and itself with one copy
+enlarged by any factor.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from benchmarks.dedup_edits.image import survivors
 from benchmarks.dedup_edits.picture_families import Picture, coded
 
 _ENDINGS, _MOST_PX = (".jpg", ".jpeg", ".webp"), 1_600
-_SMALLER, _LARGER = (0.85, 0.75, 0.66, 0.5, 0.4, 0.3, 0.2), (1.25, 1.5, 2.0, 3.0)
+_SMALLER, _LARGER, _ANY = (0.85, 0.75, 0.66, 0.5, 0.4, 0.3, 0.2), (1.25, 1.5, 2.0, 3.0), (1.15, 2.5)
 
 
 def resized(one: Picture, factor: float, rng: np.random.Generator) -> bytes:
@@ -33,7 +34,7 @@ def families(folder: Path, limit: int, seed: int) -> Iterator[tuple[str, list[tu
     """(what it is, factor and file of each; the original first)."""
     from PIL import Image
 
-    rng = np.random.default_rng(seed)
+    rng, rng_of_pairs = np.random.default_rng(seed), np.random.default_rng(seed + 1_000)
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS)
     for at in rng.permutation(len(paths))[:limit].tolist():
         with Image.open(paths[at]) as opened:
@@ -44,6 +45,8 @@ def families(folder: Path, limit: int, seed: int) -> Iterator[tuple[str, list[tu
         yield "smaller", [(1.0, original), *((factor, resized(one, factor, rng)) for factor in smaller)]
         others = [float(rng.choice(_LARGER)), float(rng.choice(_SMALLER[2:]))]
         yield "enlarged", [(1.0, original), *((factor, resized(one, factor, rng)) for factor in others)]
+        factor = round(float(rng_of_pairs.uniform(*_ANY)), 3)
+        yield "a pair", [(1.0, original), (factor, resized(one, factor, rng_of_pairs))]
 
 
 def main() -> None:

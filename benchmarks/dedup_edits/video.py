@@ -274,7 +274,8 @@ def _measured(digest: str, store: BlobStore) -> dict[str, float | None]:
     with store.local(digest) as path:
         with av.open(str(path)) as container:
             stream = container.streams.video[0]
-            track = {"width_px": float(stream.width), "duration_s": (container.duration or 0) / av.time_base}
+            track = {"width_px": float(stream.width), "height_px": float(stream.height)}
+            track["duration_s"] = (container.duration or 0) / av.time_base
         return dict(video_fidelity(Subject({}, path=path))) | track
 
 

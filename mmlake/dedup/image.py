@@ -35,6 +35,8 @@ SMALL_PX = 48  # shorter side of a picture that has the small one
 # picture alone, which noise and resampling mislead. What is coarsely compressed or a thumbnail goes before it, however
 # many copies it has; traces of compression decide between copies that show the same.
 FIDELITY = (
+    Criterion(name="enlarged", column="resampled_at", frame=("size", "height"), says="the original of an enlargement"),
+    Criterion(name="height", column="height_px", table="tracks", best=""),
     Criterion(name="compression", column="codec_quality", tolerance=0.6, says="fewer traces of compression"),
     Criterion(name="resolution", column="detail_px", tolerance=0.8, says="no thumbnail"),
     # of one picture in many sizes, as pages link them, the middle one is closest to the rest. Where most have one size,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.outdone import by_both, by_its_original
 from mmlake.dedup.prints import Positions
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many 
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
 _TINY = 1e-9
-_LARGER = 0.1  # share by which the number of `Criterion.also` must be larger
 _ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
 Mask = NDArray[np.bool_]
 # (units, for each a row of as many others) -> how close each is to these in the mean
@@ -40,22 +40,32 @@ class Criterion:
     name: str
     column: str  # of `tracks`, or the name of a measure
     table: str = "measures"  # or "tracks"
-    best: str = "high"  # or "low", or "usual": near the median of the cluster, which most copies leave as it was
+    # or "low", or "usual": near the median of the cluster, which most copies leave as it was; "" decides nothing, and
+    # is there for the others
+    best: str = "high"
     tolerance: float = 0.1  # of the better value: what differs less is as good
     margin: float = 0.0  # the same, in the unit of the number
-    # the name of another criterion whose number must be the larger one as well, by `_LARGER`: what has less of both
-    # than another one left gives way, and has no say from then on in who is close to the rest
+    # the name of another criterion, of the size: what has clearly less of both than another one left gives way, and has
+    # no say from then on in who is close to the rest
     also: str = ""
+    # the names of the criteria of width and height: the number is the trace of an enlargement, which gives way to its
+    # original in the same way
+    frame: tuple[str, ...] = ()
     # the name of a criterion: where most of the cluster have its number alike, this one says nothing
     unless: str = ""
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
-    says: str  # what was better about the one that stays: "lossless over lossy"
+    says: str = ""  # what was better about the one that stays: "lossless over lossy"
 
     @property
     def is_closeness(self) -> bool:
         """Whether matchers say it, not a column."""
         return not self.column
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether it says of two which gives way, by several numbers."""
+        return bool(self.also or self.frame)
 
     @property
     def is_of_cluster(self) -> bool:
@@ -95,7 +105,8 @@ class Standing:
 
     def order(self) -> Positions:
         """All positions, the one that would stay first."""
-        grades = [-self._grade(at) for at, one in enumerate(self.criteria) if not one.is_of_cluster]
+        graded = (at for at, one in enumerate(self.criteria) if one.best and not (one.is_of_cluster or one.frame))
+        grades = [-self._grade(at) for at in graded]
         keys = [self.priority, ~self.is_clean, *grades, self.rank]
         return np.lexsort(keys[::-1]).astype(np.int64)
 
@@ -117,10 +128,10 @@ class Standing:
                 left = self._closest(left, others, closeness, slack=criterion.margin)
             elif criterion.best == "usual":
                 left = self._usual(left, at, others)
-            elif criterion.also:
+            elif criterion.is_of_pairs:
                 if not self._have_alike(others[None], at)[0]:
                     others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
-            else:
+            elif criterion.best:
                 left = self._best(left, at)
         return int(left[np.argmin(self.rank[left])])
 
@@ -141,11 +152,11 @@ class Standing:
                 left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
             elif criterion.best == "usual" and size > 2:
                 left = self._are_usual(rows, left, at)
-            elif criterion.also:
+            elif criterion.is_of_pairs:
                 outdone = self._outdone_by(rows, left, at)
                 is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)  # of others some have no say
                 left &= ~outdone
-            elif not criterion.is_of_cluster:
+            elif criterion.best and not criterion.is_of_cluster:
                 left &= self._are_best(rows, left, at)
         winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
         winners[~is_open] = -1
@@ -182,7 +193,10 @@ class Standing:
     def _outdone_by(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Which have another one of their cluster among those left with more of both numbers."""
         outdone = np.zeros(rows.shape, np.bool_)
-        for cluster in np.flatnonzero((left.sum(axis=1) > 1) & ~self._have_alike(rows, at)).tolist():
+        is_asked = (left.sum(axis=1) > 1) & ~self._have_alike(rows, at)
+        if self.criteria[at].frame:
+            is_asked &= (~np.isnan(self.values[rows, at])).any(axis=1)  # hardly any
+        for cluster in np.flatnonzero(is_asked).tolist():
             outdone[cluster] = self._are_outdone(rows[cluster], rows[cluster][left[cluster]], at)
         return outdone
 
@@ -202,17 +216,13 @@ class Standing:
         return next(at for at, one in enumerate(self.criteria) if one.name == name)
 
     def _are_outdone(self, units: Positions, by: Positions, at: int) -> Mask:
-        """Than which one of the others has clearly more of both numbers. Unknown ones neither give way nor count."""
-        also = self._named(self.criteria[at].also)
-        own, its = self.values[units][:, [at, also]], self.values[by][:, [at, also]]
-        its = its[~np.isnan(its).any(axis=1)]
-        its = its[np.argsort(-its[:, 1], kind="stable")]
-        most = np.concatenate(([-np.inf], np.maximum.accumulate(its[:, 0])))
-        num_larger = np.searchsorted(-its[:, 1] * (1 - _LARGER), -own[:, 1], side="left")
-        outdone: Mask = (
-            most[np.where(np.isnan(own[:, 1]), 0, num_larger)] * (1 - self.criteria[at].tolerance) > own[:, 0]
-        )
-        return outdone
+        """Which give way to one of the others by both numbers."""
+        criterion = self.criteria[at]
+        columns = [at, *(self._named(name) for name in criterion.frame or (criterion.also,))]
+        own, its = self.values[units][:, columns], self.values[by][:, columns]
+        if criterion.frame:
+            return by_its_original(own, its)
+        return by_both(own, its, tolerance=criterion.tolerance)
 
     def _are_usual(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Those left that are near the median of their cluster, where three and more are known and enough are near."""
@@ -241,15 +251,18 @@ class Standing:
             one, other = self.values[keeper, at], self.values[goer, at]
             if criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
-            elif not (math.isnan(one) or math.isnan(other)) and self._is_better(at, keeper, goer):
-                measured = f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
+            elif criterion.best and self._is_better(at, keeper, goer):
+                numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
+                measured = f"{criterion.says}: {criterion.column}={numbers}"
                 return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
         return of_cluster
 
     def _is_better(self, at: int, keeper: int, goer: int) -> bool:
         one, other = self.values[keeper, at], self.values[goer, at]
-        if self.criteria[at].also:
+        if self.criteria[at].is_of_pairs:
             return bool(self._are_outdone(np.array([goer]), np.array([keeper]), at)[0])
+        if math.isnan(one) or math.isnan(other):
+            return False
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
     def _grade(self, at: int) -> NDArray[np.float64]:

@@ -36,6 +36,13 @@ F = TypeVar("F")
 # time and detail each in its own way, so the original is what is usual in all of them and closest to the others: that
 # decides before measures of a film alone, which noise, sharpening and richer tones mislead. Two copies have no others.
 FIDELITY = (
+    Criterion(
+        name="enlarged",
+        column="resampled_at",
+        frame=("resolution", "height"),
+        says="the original of an enlargement",
+    ),
+    Criterion(name="height", column="height_px", table="tracks", best=""),
     Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
     Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
     # both of keyframes, which each file has at moments of its own; contrast is compared at common ones, by closeness

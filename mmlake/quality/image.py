@@ -110,7 +110,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="9",
+        revision="10",
     ),
     DAMAGE_MEASUREMENT,
 )

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.quality.resampling import profiles, resampled_at
+
 FIDELITY_MEASURES = (
     "detail_px",
     "real_px",
+    "resampled_at",
     "sharp_fraction",
     "codec_quality",
     "noise_floor",
@@ -79,6 +82,7 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
     return {
         "detail_px": side_px * sharp,
         "real_px": side_px * real**_REAL_POWER,
+        "resampled_at": resampled_at([profiles(luma_HW)], scale=scale),
         "sharp_fraction": sharp,
         "codec_quality": codec_quality(decoded, is_full=scale == 1.0),
         "noise_floor": noise,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.resampling import Profiles, profiles, resampled_at
 from mmlake.quality.video_quantizer import EXPORT, quantizer_step
 from mmlake.spans import Span
 
@@ -36,6 +37,7 @@ _STRUCTURE = 0.3  # grey levels between neighbours, below which a tile has no de
 _SHARPNESS_POWER = 3
 _BEHIND_S = 1.0  # packets come in the order of decoding: one behind the end of a span may be followed by one before it
 _BLOCK_PX = 8  # of the codecs whose blocks remain visible
+_MACROBLOCK_PX = 16  # whose edges show where each is predicted by itself
 _BLANK_STD = 3.0  # grey levels; a black frame says nothing
 _FULL_COLOUR = 4.0  # mean distance of the chroma planes from grey, in levels; more is as colourful
 _BLACK_LUMA = 24.0  # of bars; 16 is black in the range of broadcasts
@@ -46,7 +48,7 @@ _EIGHT_BIT = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p",
 _FULL_RANGE, _BLACK_LEVEL, _BROADCAST_LEVELS = 2, 16, 219  # AVCOL_RANGE_JPEG; levels of luma in the other range
 _OF_TONES = ("luma_level", "contrast_levels", "chroma_levels")
 _OF_FRAMES = ("colourfulness", "bars_fraction", "blockiness", "detail_px", *_OF_TONES)
-FIDELITY_MEASURES = (*_OF_FRAMES, "num_shown_frames", "keyframe_bytes", "quantizer_step")
+FIDELITY_MEASURES = (*_OF_FRAMES, "resampled_at", "num_shown_frames", "keyframe_bytes", "quantizer_step")
 
 
 def video_fidelity(subject: Subject) -> Measures:
@@ -57,7 +59,10 @@ def video_fidelity(subject: Subject) -> Measures:
     some = _some_frames(subject.path, subject.span_s)
     seen = [one for frame in some if (one := _of_frame(frame)) is not None]
     if seen:
-        measures |= {name: float(np.median([one[at] for one in seen])) for at, name in enumerate(_OF_FRAMES)}
+        measures |= {name: float(np.median([one[at] for one, _ in seen])) for at, name in enumerate(_OF_FRAMES)}
+        shapes = [tuple(map(len, one)) for _, one in seen]
+        of_one_size = [one for (_, one), shape in zip(seen, shapes, strict=True) if shape == shapes[0]]
+        measures["resampled_at"] = resampled_at(of_one_size, block_px=_MACROBLOCK_PX)
     steps = [step for frame in some if (step := quantizer_step(frame)) is not None]
     measures["quantizer_step"] = float(np.median(steps)) if steps else None
     packets = _packets(subject.path, subject.span_s)
@@ -127,8 +132,8 @@ def _sought(container: InputContainer, stream: VideoStream, span_s: Span | None)
                 break
 
 
-def _of_frame(frame: VideoFrame) -> tuple[float, ...] | None:
-    """The values of one frame, in the order of the measures; None of a blank one."""
+def _of_frame(frame: VideoFrame) -> tuple[tuple[float, ...], Profiles] | None:
+    """(the values of one frame, in the order of the measures; its second differences); None of a blank one."""
     if frame.format.name not in _EIGHT_BIT:
         frame = frame.reformat(format="yuv420p")
     planes = [_plane(frame, at) for at in range(len(frame.planes))]
@@ -149,7 +154,7 @@ def _of_frame(frame: VideoFrame) -> tuple[float, ...] | None:
     return (
         min(1.0, colour / _FULL_COLOUR), bars, _blockiness(inner_HW), _detail_px(luma_HW),
         scale * float(inner_HW.mean()) + (_BLACK_LEVEL if is_full else 0), scale * float(inner_HW.std()), colour,
-    )  # fmt: skip
+    ), profiles(luma_HW)  # fmt: skip
 
 
 def _plane(frame: VideoFrame, at: int) -> NDArray[np.uint8]:
@@ -218,5 +223,5 @@ FIDELITY_MEASUREMENT = Measurement(
     columns=(),
     take=video_fidelity,
     needs_file=True,
-    revision="2",
+    revision="3",
 )

@@ -46,7 +46,8 @@ def survivors(family):
     table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
     rows = [fidelity(decoded(family[name])) for name in names]
     sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
-    rows = [row | {"width_px": size[0], "min_side_px": min(size)} for row, size in zip(rows, sizes, strict=True)]
+    shapes = [{"width_px": width, "height_px": height, "min_side_px": min(width, height)} for width, height in sizes]
+    rows = [row | shape for row, shape in zip(rows, shapes, strict=True)]
     columns = {one.name: [row[one.column] for row in rows] for one in image.FIDELITY if not one.is_closeness}
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     standing = standing_of(pa.table(nodes | columns), image.FIDELITY)

@@ -25,7 +25,11 @@ def survivors(tmp_path, family):
     names = sorted(family)
     paths = [film(tmp_path / f"{name}.mp4", family[name][0], **family[name][1]) for name in names]
     prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
-    rows = [measured(path) | {"width_px": family[name][0][0].shape[1]} for path, name in zip(paths, names, strict=True)]
+    shapes = [family[name][0][0].shape for name in names]
+    rows = [
+        measured(path) | {"width_px": shape[1], "height_px": shape[0]}
+        for path, shape in zip(paths, shapes, strict=True)
+    ]
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
         for one in video.FIDELITY
@@ -74,6 +78,15 @@ def test_the_original_film_stays_of_thirteen_copies(tmp_path, is_grey):
     if is_grey:
         pixels = changed(pixels, lambda one: one.mean(axis=2, keepdims=True).repeat(3, axis=2))
     assert survivors(tmp_path, {"original": (pixels, {"crf": 18})} | copies(pixels)) == ["original"]
+
+
+@pytest.mark.parametrize("factor", [1.3, 1.5, 2.25])
+def test_of_a_soft_film_and_its_enlargement_the_film_stays(tmp_path, factor):
+    """It has no detail by which the larger one could have less of it."""
+    pixels = [resized(resized([one], 0.5), 2)[0] for one in frames(12, height=360, width=480)]
+    family = {"film": (pixels, {"crf": 20}), "larger": (resized(pixels, factor), {"crf": 18})}
+    family["smaller"] = (resized(pixels, 0.5), {"crf": 22})
+    assert survivors(tmp_path, family) == ["film"]
 
 
 def test_moments_of_copies_with_one_clock_are_compared_and_others_have_none(tmp_path):

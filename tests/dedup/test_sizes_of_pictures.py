@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFilter
 
-from mmlake.dedup import image
+from mmlake.dedup import image, video
 from mmlake.dedup.survivors import Criterion, Standing
-from tests.dedup.test_elections import coded, photograph, survivors
+from tests.dedup.test_elections import coded, photograph, reopened, survivors
 
 SIZES_PX = (400, 300, 200, 120, 80)
 
@@ -31,6 +31,17 @@ def test_an_enlarged_copy_does_not(seed, sizes_px):
     one = photograph(seed).resize((200, 200), Image.Resampling.BOX)
     family = {f"a copy of {side}": data for side, data in in_sizes(one, sizes_px).items()}
     assert survivors(family | {"original": coded(one, quality=92)}) == ["original"]
+
+
+@pytest.mark.parametrize("factor", [1.25, 1.3, 1.5, 1.7, 2.4])
+@pytest.mark.parametrize("others_px", [(), (300, 200)])
+def test_of_a_soft_picture_and_its_enlargement_the_picture_stays(factor, others_px):
+    """What is not sharp at its own size is no less so at another: traces of the interpolation are left."""
+    one = reopened(coded(photograph(5, 600).filter(ImageFilter.GaussianBlur(0.8)), quality=88))
+    side = round(600 * factor)
+    family = in_sizes(one, others_px) | {"original": coded(one, quality=88)}
+    larger = coded(one.resize((side, side), Image.Resampling.BICUBIC), quality=90)
+    assert survivors(family | {"a larger copy": larger}) == ["original"]
 
 
 def elected(criteria, *rows) -> int:
@@ -60,6 +71,7 @@ def test_a_size_is_usual_where_most_have_it():
     assert elected((size, longer), *zip((100, 100, 100, 800), (100, 100, 100, 800), strict=True)) == 0
 
 
-def test_the_criteria_of_pictures_name_each_other():
-    names = [one.name for one in image.FIDELITY]
-    assert {one.also for one in image.FIDELITY} | {one.unless for one in image.FIDELITY} <= {"", *names}
+def test_criteria_name_each_other():
+    for criteria in (image.FIDELITY, video.FIDELITY):
+        named = {name for one in criteria for name in (one.also, one.unless, *one.frame)}
+        assert named <= {"", *(one.name for one in criteria)}
