@@ -22,7 +22,7 @@ MIN_DAMAGED_FRACTION = 0.5  # of multi-byte sequences that are valid UTF-8 in a 
 _LEAST_CONFIDENCE = 0.03  # of any guess; right ones on 40 characters have .031 and more
 _FEW = 0.25  # of the bytes not being ASCII, up to which most of the text is known anyway
 _MOST_ODD = 0.01  # of the characters that no text has: controls, what no standard assigns
-_STRAY = 0.01  # of the bytes of a text that are not ASCII and fit nothing
+_STRAY = 0.01  # of the bytes, or characters, of a text that fit nothing
 _MIN_BYTES = 32  # fewer fit every 8-bit encoding equally well
 _WIDE = ("utf-16", "utf-32")
 _RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
@@ -71,6 +71,14 @@ def damaged_utf_8(data: bytes, *, min_fraction: float = MIN_DAMAGED_FRACTION) ->
     bad = text.count("\ufffd")
     good = len(text) - bad - _num_ascii(data)
     return text if good and good >= min_fraction * (good + bad) and _is_text(text) else None
+
+
+def damaged_in(data: bytes, encoding: str) -> str | None:
+    """The text with U+FFFD where it is damaged, of bytes whose mark names their encoding; None where more than one
+    character in a hundred is (one, of a short text; none, of a few characters)."""
+    text = data.decode(encoding, errors="replace")
+    most = max(len(text) >= _MIN_BYTES, _STRAY * len(text))
+    return text if text.count("\ufffd") <= most and _is_text(text) else None
 
 
 def nearly_ascii(data: bytes) -> str | None:

@@ -6,6 +6,7 @@ JSON has no NaN, no infinity, no lone surrogates, and a fixed depth.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -20,6 +21,7 @@ from mmlake.formats.text_encodings import (
     BOMS,
     MIN_CONFIDENCE,
     MIN_DAMAGED_FRACTION,
+    damaged_in,
     damaged_utf_8,
     escaped_encoding,
     guessed_encoding,
@@ -83,6 +85,11 @@ def decode_text(
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # true of most texts
         return data.decode("ascii"), "utf-8"
     if (marked := marked_encoding(data)) is not None:
+        for text in (_declared(data, marked), damaged_in(data, marked)):
+            if text is not None:
+                return text, marked
+        if marked == "utf-8-sig":  # the mark was put before a text of another encoding, or much is damaged
+            return _foreign(data[len(codecs.BOM_UTF8) :], declared, min_confidence, min_damaged_fraction)
         return _decoded(data, marked), marked
     try:
         text = data.decode()

@@ -102,10 +102,7 @@ class Story:
         if self.measures:
             lines += [
                 "measures",
-                *(
-                    f"  {name} = {'not measurable' if value is None else f'{value:g}'}"
-                    for name, value in self.measures.items()
-                ),
+                *(f"  {name} = {'none' if value is None else f'{value:g}'}" for name, value in self.measures.items()),
                 "",
             ]
         if self.duplicates:

@@ -53,6 +53,28 @@ def test_wide_texts_without_a_mark_are_read(language: str, encoding: str) -> Non
     assert decode_text(b"A plain line of words.\n".decode().encode(encoding))[0] == "A plain line of words.\n"
 
 
+@pytest.mark.parametrize("language", ["fr", "ru", "ja"])
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-32"])
+def test_one_broken_character_behind_a_mark_costs_no_text(language: str, mark: str) -> None:
+    data = TEXTS[language].encode(mark)
+    text, encoding = decode_text(data[:-1])  # cut within the last one
+    assert (text.rstrip("\ufffd"), encoding) == (TEXTS[language][:-1], mark)
+    assert decode(data[:-1], settings=SETTINGS) == text
+    assert decode_text(data[:48] + b"\xff\xff\xff\xff" * (mark != "utf-16") + data[48:])[0].count("\ufffd") <= 6
+
+
+def test_a_mark_before_a_text_of_another_encoding_does_not_count() -> None:
+    for language, encoding in (("fr", "cp1252"), ("ru", "cp1251"), ("ja", "cp932")):
+        assert decode_text(b"\xef\xbb\xbf" + TEXTS[language].encode(encoding))[0] == TEXTS[language]
+
+
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0"])
+def test_a_mark_before_what_is_no_text_makes_it_none(mark: bytes) -> None:
+    for seed in range(20):
+        with pytest.raises(UnreadableItem, match="1004"):
+            decode_text(mark + random.Random(seed).randbytes(2000))
+
+
 @pytest.mark.parametrize("broken", [b"\xff", b"\xc3", "é".encode("cp1252")])
 def test_one_broken_byte_makes_utf_8_no_other_encoding(broken: bytes) -> None:
     """Half of what is not ASCII being valid, it was UTF-8: read as Japanese, every letter with an accent was wrong."""

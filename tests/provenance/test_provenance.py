@@ -242,7 +242,7 @@ def test_the_text_names_everything_and_cannot_steer_the_terminal(tmp_path):
         "P1 4203 blurred: sharpness=3 not in [20, inf)",
         "licence CC-BY-4.0",
         "[bytes 512 + 99]",
-        "entropy_bits = not measurable",
+        "entropy_bits = none",
         "run run-2",
     ):
         assert expected in text
