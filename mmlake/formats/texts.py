@@ -85,9 +85,10 @@ def decode_text(
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # true of most texts
         return data.decode("ascii"), "utf-8"
     if (marked := marked_encoding(data)) is not None:
-        for text in (_declared(data, marked), damaged_in(data, marked)):
-            if text is not None:
-                return text, marked
+        if (said := _declared(data, marked)) is not None:
+            return said, marked
+        if (damaged := damaged_in(data, marked)) is not None:
+            return damaged, marked
         if marked == "utf-8-sig":  # the mark was put before a text of another encoding, or much is damaged
             return _foreign(data[len(codecs.BOM_UTF8) :], declared, min_confidence, min_damaged_fraction)
         return _decoded(data, marked), marked
