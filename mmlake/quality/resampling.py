@@ -54,14 +54,19 @@ def _profile(luma_HW: NDArray[np.integer] | NDArray[np.floating]) -> NDArray[np.
 
 def _spectrum(profile_X: NDArray[np.float64], block_px: int) -> NDArray[np.float64]:
     """How far each frequency from 0 to .5 per pixel stands above those near it."""
-    from scipy.ndimage import median_filter, uniform_filter1d
-
     num = len(profile_X)
-    calm = uniform_filter1d(profile_X, _CALM, mode="nearest")
+    calm = _windows(profile_X, _CALM).mean(axis=1)
     waves = (profile_X - calm) / (calm + 0.1)
     amplitude = np.abs(np.fft.rfft(waves * np.hanning(num)))
-    level = median_filter(amplitude, size=min(_NEAR, len(amplitude) // 4 | 1), mode="nearest")
+    near = min(_NEAR, len(amplitude) // 4 | 1)
+    level = np.partition(_windows(amplitude, near), near // 2, axis=1)[:, near // 2]  # the median
     cycles = np.arange(len(amplitude)) / num
     from_blocks = np.abs(cycles * block_px - np.round(cycles * block_px)) * num / block_px
     is_asked = (cycles >= _LEAST_CYCLES) & (from_blocks > _OWN)
     return np.where(is_asked, amplitude / (level + 1e-9), 0.0)
+
+
+def _windows(values_X: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """The values around each, of shape (values, size); size is odd. To import scipy takes longer than some hundred
+    pictures."""
+    return np.lib.stride_tricks.sliding_window_view(np.pad(values_X, size // 2, mode="edge"), size)
