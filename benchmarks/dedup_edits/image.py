@@ -46,7 +46,6 @@ def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
     width, height = one.size
     font = ImageFont.load_default(max(10, height // 14))
     values = np.asarray(one, dtype=np.float64)
-
     down, across = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
 
     def jpeg(picture: Any) -> bytes:
