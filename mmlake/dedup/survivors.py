@@ -49,7 +49,7 @@ class Criterion:
     # no say from then on in who is close to the rest
     also: str = ""
     # the names of the criteria of width and height: the number is the trace of an enlargement, which gives way to its
-    # original in the same way
+    # original; how close that is to it still counts
     frame: tuple[str, ...] = ()
     # the name of a criterion: where most of the cluster have its number alike, this one says nothing
     unless: str = ""
@@ -128,7 +128,9 @@ class Standing:
                 left = self._closest(left, others, closeness, slack=criterion.margin)
             elif criterion.best == "usual":
                 left = self._usual(left, at, others)
-            elif criterion.is_of_pairs:
+            elif criterion.frame:
+                left = left[~self._are_outdone(left, left, at)]
+            elif criterion.also:
                 if not self._have_alike(others[None], at)[0]:
                     others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
             elif criterion.best:
@@ -154,7 +156,8 @@ class Standing:
                 left = self._are_usual(rows, left, at)
             elif criterion.is_of_pairs:
                 outdone = self._outdone_by(rows, left, at)
-                is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)  # of others some have no say
+                if criterion.also:  # of others some have no say
+                    is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)
                 left &= ~outdone
             elif criterion.best and not criterion.is_of_cluster:
                 left &= self._are_best(rows, left, at)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmlake.dedup.outdone import by_its_original
-from mmlake.dedup.survivors import Criterion, Standing
+from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing
 
 NAN = np.nan
 
@@ -69,3 +69,22 @@ def test_a_trace_decides_before_what_comes_after_it_and_the_reason_says_so():
     assert standing.reason(1, 0) == "the original: resampled_at=0.2 in the larger one"
     assert standing.reason(1, 2) == "wider: width_px=1000 against 469"
     assert standing.order().tolist() == [0, 1, 2]
+
+
+def test_how_close_an_enlargement_is_to_the_others_still_counts():
+    """It was made of the original, so it is a witness for it."""
+    criteria = (
+        Criterion(name="enlarged", column="resampled_at", frame=("width", "height")),
+        Criterion(name="width", column="width_px", best=""),
+        Criterion(name="height", column="height_px", best=""),
+        CLOSENESS,
+    )
+    rows = np.array([(0.2, 1250, 1000, NAN), (NAN, 900, 800, NAN), (NAN, 1000, 800, NAN)])
+    standing = Standing(np.arange(3), np.zeros(3, np.int64), np.ones(3, np.bool_), criteria, rows)
+    near = np.array([[1, 0.8, 1], [0.8, 1, 0.9], [1, 0.9, 1]])
+
+    def closeness(ones, others):
+        return near[ones[:, None], others].mean(axis=1)
+
+    assert standing.elect(np.arange(3), closeness) == 2
+    assert standing.elect_alike(np.arange(3)[None], closeness).tolist() == [2]
