@@ -74,7 +74,7 @@ def print_of(pixels_HWC: NDArray[np.uint8]) -> dict[str, NDArray[np.uint64]]:
 def survivors(table: PrintTable, num: int, workers: int) -> tuple[list[int], dict[Pair, float]]:
     """(for each picture the one that stays for it, pair that the join found -> score)."""
     digests = sorted(hashlib.sha256(str(at).encode()).hexdigest() for at in range(num))
-    columns = {one.name: [1.0] * num for one in image.FIDELITY if not one.is_closeness}
+    columns = {one.name: [1.0] * num for one in image.FIDELITY if one.is_of_column}
     nodes = pa.table({"digest": digests, "priority": [0] * num, "is_clean": [True] * num, **columns})
     standing = standing_of(nodes, image.FIDELITY)
     matcher, settings = image_matcher.matcher(table, DedupSettings()), DedupSettings()

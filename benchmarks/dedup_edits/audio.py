@@ -24,7 +24,7 @@ from benchmarks.dedup_edits import Edit, Report
 from mmlake import dedup, schemas
 from mmlake.decoders import placed_sound
 from mmlake.dedup import DedupSettings, audio
-from mmlake.dedup.survivors import CLOSENESS
+from mmlake.dedup.criteria import CLOSENESS
 from mmlake.quality.audio import _Source
 from mmlake.quality.audio_fidelity import coded_kbps, is_lossless
 

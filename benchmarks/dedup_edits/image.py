@@ -154,7 +154,7 @@ def survivors(blobs: list[bytes]) -> list[int]:
         fidelity(decoded(blobs[at])) | {"width_px": size[0], "height_px": size[1], "min_side_px": min(size)}
         for at, size in zip(order, sizes, strict=True)
     ]
-    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if not one.is_closeness}
+    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if one.is_of_column}
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
     standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)
     found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmlake.dedup.clusters import cluster
     from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
+    from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
     from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
     from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
     from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mmlake.dedup.semantic import measure_recall
     from mmlake.dedup.semantic_tier import semantic_pairs
     from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
-    from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
     from mmlake.dedup.text_matching import key_recall
     from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
     from mmlake.dedup.vectors import Apart
@@ -79,7 +79,7 @@ _MODULES = {
     "semantic": "measure_recall",
     "semantic_tier": "semantic_pairs",
     "settings": "FINGERPRINT_SETTINGS DedupSettings",
-    "survivors": "CLOSENESS Criterion length_of",
+    "criteria": "CLOSENESS Criterion length_of",
     "text_matching": "key_recall",
     "tiers": "TIERS Tier near_pairs tiers_of",
     "vectors": "Apart",

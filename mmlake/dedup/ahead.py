@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmlake.border import Failure, Runner
-from mmlake.dedup.matching import Found, Matcher, Question, is_shared_out
+from mmlake.dedup.matching import Found, Matcher, Question, coded_anew, is_shared_out
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 
@@ -53,7 +53,7 @@ class Ahead:
         self._prints = {**prints, KEYS: matcher.keys}
         self._kernel = partial(compared, make=make, settings=settings)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
-        self.shares_out = is_shared_out(matcher)
+        self.shares_out, self.made_of = is_shared_out(matcher), coded_anew(matcher)
         self.at_once = _AT_ONCE if runner.workers > 1 else 0
         self._known: dict[int, tuple[Positions, Found]] = {}  # unit -> sorted others, what it is to them
 

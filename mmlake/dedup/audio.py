@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from mmlake.dedup import audio_bands, audio_chroma
 from mmlake.dedup.audio_align import NOWHERE, Common, common_part, firm_bits, num_changes
 from mmlake.dedup.audio_keys import Kind, are_strangers, keys_of, together
+from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Sound, Span
 

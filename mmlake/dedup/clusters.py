@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import schemas
+from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.survivors import Criterion, Standing, standing_of
+from mmlake.dedup.survivors import Standing, standing_of
 from mmlake.errors import ContractBroken
 
 _TIERS = ("near", "semantic")  # cheapest first
@@ -50,7 +51,7 @@ def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] =
     at_edge = np.full(num, -1)
     at_edge[goes] = np.arange(len(goes))
     rows = pa.array(at_edge, mask=at_edge < 0)
-    reasons = _reasons(standing_of(nodes, criteria), survivor_N[goes], goes, of_goes["relation"], num_followers_N)
+    reasons = _reasons(standing_of(nodes, criteria), survivor_N[goes], goes, of_goes, num_followers_N)
     return schemas.from_columns(
         schemas.CLUSTERS,
         {
@@ -121,16 +122,21 @@ def _contested(edges: Positions, left_E: Positions, right_E: Positions) -> dict[
 
 
 def _reasons(
-    standing: Standing, keepers: Positions, goers: Positions, relations: pa.ChunkedArray, num_followers_N: Positions
+    standing: Standing, keepers: Positions, goers: Positions, edges: pa.Table, num_followers_N: Positions
 ) -> pa.Array:
     """Why each of the one stays and each of the others goes."""
-    is_inside = np.asarray(pc.equal(relations, "inside"))
+    is_inside = np.asarray(pc.equal(edges["relation"], "inside"))
     num_members = np.where(is_inside, 2, 1 + num_followers_N[keepers])
     of_pair = np.where(is_inside, "lies inside the survivor", "smallest digest")
     found = [
-        standing.reason(keeper, goer, num_members=num) or other
-        for keeper, goer, num, other in zip(
-            keepers.tolist(), goers.tolist(), num_members.tolist(), of_pair.tolist(), strict=True
+        standing.reason(keeper, goer, num_members=num, method=method) or other
+        for keeper, goer, num, other, method in zip(
+            keepers.tolist(),
+            goers.tolist(),
+            num_members.tolist(),
+            of_pair.tolist(),
+            edges["method"].to_pylist(),
+            strict=True,
         )
     ]
     return pa.array(found, pa.string())

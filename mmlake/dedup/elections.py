@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired, coded_anew
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Mask, Standing
 
@@ -55,7 +55,7 @@ class Clusters(NamedTuple):
                 break
             rows = np.flatnonzero((winners < 0) & (sizes == size))
             members = self.members[self.offsets[rows][:, None] + np.arange(size)]
-            winners[rows] = standing.elect_alike(members, closeness)
+            winners[rows] = standing.elect_alike(members, closeness, made_of=closeness.made_of)
         return winners
 
     def taken(self, winners: Positions, matcher: Paired | None) -> Taken | None:
@@ -107,6 +107,7 @@ class Closeness:
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self.paired = matcher if isinstance(matcher, Paired) else None  # to find that out takes 20 us
+        self.made_of = coded_anew(matcher)
 
     def __call__(self, ones: Positions, others: Positions) -> NDArray[np.float64]:
         """Of each its mean score with a row of others."""

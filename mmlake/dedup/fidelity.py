@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmlake.dedup import audio, image, text, video
-from mmlake.dedup.survivors import Criterion
+from mmlake.dedup.criteria import Criterion
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
     "text": text.FIDELITY,

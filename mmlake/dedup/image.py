@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, bars, content, cut
-from mmlake.dedup import image_tints, perceptual
-from mmlake.dedup.survivors import Criterion, close_within, length_of
+from mmlake.dedup import image_tints, perceptual, recoding
+from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.picture_pieces import DETAIL_PX, pieces
 from mmlake.pictures import picture_formats, shown
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 METHOD, MIRRORED, ROTATED, CROPPED = "phash", "phash-mirrored", "phash-rotated", "phash-cropped"
-METHODS = (METHOD, "luma", "layout", "detail", "tint")
-PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED)
+RECODED = "phash-recoded"  # one of the two was made of the other by coding it anew (`recoding`)
+METHODS = (METHOD, "luma", "layout", "detail", "tint", "blocks")
+PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED, RECODED)
 SIDE, SMALL_SIDE = 64, 32  # px of the thumbnail; the small one holds all that a picture of few pixels has
 SMALL_PX = 48  # shorter side of a picture that has the small one
 # In this order, each within what a copy without loss and the original differ by (docs/dedup.md). Copies change tones,
@@ -37,7 +38,21 @@ SMALL_PX = 48  # shorter side of a picture that has the small one
 FIDELITY = (
     Criterion(name="enlarged", column="resampled_at", frame=("size", "height"), says="the original of an enlargement"),
     Criterion(name="height", column="height_px", table="tracks", best=""),
-    Criterion(name="compression", column="codec_quality", tolerance=0.6, says="fewer traces of compression"),
+    Criterion(
+        name="recoded",
+        column="",
+        best="",
+        recoded=RECODED,
+        no_less=("colour", "depth"),
+        says="what the other one was made of by coding it anew",
+    ),
+    Criterion(
+        name="compression",
+        column="codec_quality",
+        tolerance=0.6,
+        spares="real_size",
+        says="fewer traces of compression",
+    ),
     Criterion(name="resolution", column="detail_px", tolerance=0.8, says="no thumbnail"),
     # of one picture in many sizes, as pages link them, the middle one is closest to the rest. Where most have one size,
     # closeness knows better who was enlarged
@@ -76,7 +91,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     """Method -> hashes of the picture as a viewer shows it, EXIF orientation applied. Raises UnreadableItem."""
     import cv2
 
-    seen, size_px = upright(data)
+    seen, size_px, blocks = upright(data)
     plane = np.asarray(seen.convert("L"))
     toned = image_tints.tones(plane)
     side = SMALL_SIDE if min(size_px) < SMALL_PX else SIDE
@@ -95,6 +110,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
         "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
         "detail": perceptual.pack_bytes(pieces(plane)),
         "tint": _tint(data, seen, is_asked=image_tints.may_be_drawn(flat, toned)),
+        "blocks": blocks,
     }
 
 
@@ -112,8 +128,9 @@ def _tint(data: bytes, seen: Image, *, is_asked: bool) -> NDArray[np.uint64]:
         return perceptual.pack_bytes(image_tints.tints(shown(picture)))
 
 
-def upright(data: bytes) -> tuple[Image, tuple[int, int]]:
-    """(the first frame, opaque, at least 512 px where it has them, of a JPEG in grey; its size in px)."""
+def upright(data: bytes) -> tuple[Image, tuple[int, int], NDArray[np.uint64]]:
+    """(the first frame, opaque, at least 512 px where it has them, of a JPEG in grey; its size in px; what its file
+    keeps of blocks, as `recoding` has it)."""
     from PIL import Image
 
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
@@ -121,8 +138,9 @@ def upright(data: bytes) -> tuple[Image, tuple[int, int]]:
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
+        blocks = recoding.words_of(picture, size_px)
         seen = shown(picture)
-        return seen if seen is not picture else picture.copy(), size_px
+        return seen if seen is not picture else picture.copy(), size_px, blocks
 
 
 def _resized(plane_HW: NDArray[np.uint8], side: int) -> NDArray[np.float64]:

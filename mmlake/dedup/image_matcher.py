@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, image_keys, perceptual
-from mmlake.dedup.image import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
+from mmlake.dedup import image_alignment, image_keys, perceptual, recoding
+from mmlake.dedup.image import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, RECODED, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, TINT_SIDE
 from mmlake.dedup.image_windows import NUM_HASHES, Floats, window_hashes
@@ -52,13 +52,25 @@ class ImageMatcher:
             image_alignment.compare(mine, view, correlation=bound) if mine and view else image_alignment.UNLIKE
             for view in map(self._view, others.tolist())
         ]
-        methods = [PAIR_METHODS.index(_method(likeness)) for likeness in found]
+        methods = np.array([PAIR_METHODS.index(_method(likeness)) for likeness in found], np.int8)
+        whole = [likeness.is_copy and _method(likeness) == METHOD for likeness in found]
+        methods[self._recoded(one, others, np.flatnonzero(whole))] = PAIR_METHODS.index(RECODED)
         return Found(
             np.array([SAME if likeness.is_copy else NONE for likeness in found], np.int8),
             np.array([likeness.score for likeness in found], np.float64),
-            np.array(methods, np.int8),
+            methods,
             detail=self._shared_detail(one, others),
         )
+
+    def made_of(self, copies: Positions, originals: Positions) -> NDArray[np.bool_]:
+        """Of each pair whether the one was made of the other by coding it anew."""
+        return recoding.made_of(self._prints["blocks"], copies, originals)
+
+    def _recoded(self, one: int, others: Positions, at: Positions) -> Positions:
+        """Those of `at` whose others were made of the one, or the one of them, by coding it anew."""
+        ones = np.full(len(at), one)
+        found: Positions = at[self.made_of(ones, others[at]) | self.made_of(others[at], ones)]
+        return found
 
     def _shared_detail(self, one: int, others: Positions) -> NDArray[np.float64]:
         mine = self._detail(one)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import Found, Matcher, Mirrored, Question, block_of, is_shared_out, prepare
+from mmlake.dedup.matching import Found, Matcher, Mirrored, Question, block_of, coded_anew, is_shared_out, prepare
 from mmlake.dedup.prints import Positions
 
 
@@ -28,7 +28,7 @@ class Remembered:
         self._matcher, self._known = matcher, known
         self._num = len(matcher.keys)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
-        self.shares_out, self.at_once = is_shared_out(matcher), block_of(matcher)
+        self.shares_out, self.at_once, self.made_of = is_shared_out(matcher), block_of(matcher), coded_anew(matcher)
         self._codes = known.left * self._num + known.right
         self._rows: dict[int, int] = {}  # code -> row of what is new
         self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")

@@ -127,6 +127,23 @@ class SharedOut(Protocol):
     shares_out: bool
 
 
+MadeOf = Callable[[Positions, Positions], NDArray[np.bool_]]  # (copies, originals): of each pair whether it is so
+
+
+@runtime_checkable
+class Recoded(Protocol):
+    """A matcher that knows which unit was made of which by coding it anew."""
+
+    @property
+    def made_of(self) -> MadeOf | None:
+        """None: it knows it of none."""
+
+
+def coded_anew(matcher: Matcher) -> MadeOf | None:
+    """What says which unit was made of which; None where the matcher does not know it."""
+    return matcher.made_of if isinstance(matcher, Recoded) else None
+
+
 def is_shared_out(matcher: Matcher) -> bool:
     """Whether members are shared out among survivors."""
     return isinstance(matcher, SharedOut) and matcher.shares_out
@@ -203,7 +220,7 @@ class OfItems:
         """items: for each unit a number that stands for its item."""
         self._matcher, self._items = matcher, items
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
-        self.shares_out, self.at_once = is_shared_out(matcher), block_of(matcher)
+        self.shares_out, self.at_once, self.made_of = is_shared_out(matcher), block_of(matcher), coded_anew(matcher)
 
     def prepare(self, questions: Iterable[Question]) -> None:
         """Say it to the matcher."""

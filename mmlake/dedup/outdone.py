@@ -7,8 +7,14 @@ Legend: N copies asked about, M others.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mmlake.dedup.matching import MadeOf
+    from mmlake.dedup.prints import Positions
 
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,6 +37,27 @@ def by_both(own_N2: Numbers, its_M2: Numbers, *, tolerance: float) -> Mask:
     least = most[np.where(np.isnan(own_N2[:, 1]), 0, num_larger)] * (1 - tolerance)
     outdone: Mask = least > own_N2[:, 0]
     return outdone
+
+
+def copies_among(
+    units_N: Positions, made_of: MadeOf, *, values_NG: Numbers, most: int
+) -> tuple[Mask, NDArray[np.int64]]:
+    """(which were made of another one by coding it anew, of how many that are no copies themselves each is the
+    original). values_NG: numbers of which an original has no less than its copy, NaN where unknown; nothing makes a
+    grey picture coloured. most: of the units, the first that are asked for as originals."""
+    num, num_asked = len(units_N), min(most, len(units_N))
+    copies, originals = (side.ravel() for side in np.indices((num, num_asked)))
+    others = copies != originals
+    copies, originals = copies[others], originals[others]
+    is_no_less = (values_NG[originals] >= values_NG[copies]) | np.isnan(values_NG[originals] + values_NG[copies])
+    made: Mask = np.zeros((num, num_asked), np.bool_)
+    made[copies, originals] = is_no_less.all(axis=1) & made_of(units_N[copies], units_N[originals])
+    is_copy: Mask = made.sum(axis=1) > 0
+    if is_copy.all():
+        return np.zeros(num, np.bool_), np.zeros(num, np.int64)
+    num_copies = np.zeros(num, np.int64)
+    num_copies[:num_asked] = np.where(is_copy[:num_asked], 0, made.sum(axis=0))
+    return is_copy, num_copies
 
 
 def by_its_original(own_N3: Numbers, its_M3: Numbers) -> Mask:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.dedup import estimates
+from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.led import Edge
@@ -20,7 +21,7 @@ from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import Criterion, by_digest, rows_of, standing_of
+from mmlake.dedup.survivors import by_digest, rows_of, standing_of
 from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, never_apart, recall
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent

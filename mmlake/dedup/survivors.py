@@ -17,73 +17,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.outdone import by_both, by_its_original
+from mmlake.dedup.criteria import CLOSENESS, Criterion
+from mmlake.dedup.outdone import by_both, by_its_original, copies_among
 from mmlake.dedup.prints import Positions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mmlake.dedup.matching import MadeOf
+
 _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many of the others, to find the finalists
 _FINALISTS = 12  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
+_SEVERAL = 3  # copies make a coarse file an original: somebody saves one or two of any file
+_A_THIRD = 0.25  # less of a number: the other one has a third more
 _TINY = 1e-9
 _ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
 Mask = NDArray[np.bool_]
 # (units, for each a row of as many others) -> how close each is to these in the mean
 Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Criterion:
-    """A number that says which of two copies is the truer one."""
-
-    name: str
-    column: str  # of `tracks`, or the name of a measure
-    table: str = "measures"  # or "tracks"
-    # or "low", or "usual": near the median of the cluster, which most copies leave as it was; "" decides nothing, and
-    # is there for the others
-    best: str = "high"
-    tolerance: float = 0.1  # of the better value: what differs less is as good
-    margin: float = 0.0  # the same, in the unit of the number
-    # the name of another criterion, of the size: what has clearly less of both than another one left gives way, and has
-    # no say from then on in who is close to the rest
-    also: str = ""
-    # the names of the criteria of width and height: the number is the trace of an enlargement, which gives way to its
-    # original; how close that is to it still counts
-    frame: tuple[str, ...] = ()
-    # the name of a criterion: where most of the cluster have its number alike, this one says nothing
-    unless: str = ""
-    # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
-    share: float = 0.0
-    says: str = ""  # what was better about the one that stays: "lossless over lossy"
-
-    @property
-    def is_closeness(self) -> bool:
-        """Whether matchers say it, not a column."""
-        return not self.column
-
-    @property
-    def is_of_pairs(self) -> bool:
-        """Whether it says of two which gives way, by several numbers."""
-        return bool(self.also or self.frame)
-
-    @property
-    def is_of_cluster(self) -> bool:
-        """Whether all members decide together: nothing is said of two alone."""
-        return self.is_closeness or self.best == "usual"
-
-
-def close_within(margin: float) -> Criterion:
-    """The mark in a list of criteria where closeness to the rest of the cluster decides; margin: of the mean score."""
-    return Criterion(name="closeness", column="", margin=margin, says="closest to the rest of its cluster")
-
-
-CLOSENESS = close_within(2e-3)
-
-
-def length_of(column: str, *, unit: str = "") -> Criterion:
-    """More of it, by a column of `tracks`: the longest uncut."""
-    return Criterion(name=column, column=column, table="tracks", tolerance=0.05, says=f"longer{unit}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +70,13 @@ class Standing:
         allowed: NDArray[np.bool_] = np.atleast_1d((self.priority[goers] > self.priority[keepers]) | (same & is_clean))
         return allowed
 
-    def elect(self, members: Positions, closeness: Closeness, *, rest: Positions | None = None) -> int:
-        """The member that stays. rest: what a member should be close to, in place of the members."""
+    def elect(
+        self, members: Positions, closeness: Closeness, *, rest: Positions | None = None, made_of: MadeOf | None = None
+    ) -> int:
+        """The member that stays. rest: what a member should be close to, in place of the members. made_of: which was
+        made of which by coding it anew, where that is known."""
         others, left = members if rest is None else rest, self._first(members)
+        originals = left[:0]  # of several others
         for at, criterion in enumerate(self.criteria):
             if len(left) == 1:
                 break
@@ -128,16 +84,19 @@ class Standing:
                 left = self._closest(left, others, closeness, slack=criterion.margin)
             elif criterion.best == "usual":
                 left = self._usual(left, at, others)
+            elif criterion.recoded:
+                left, originals = self._originals(left, at, made_of)
             elif criterion.frame:
                 left = left[~self._are_outdone(left, left, at)]
             elif criterion.also:
                 if not self._have_alike(others[None], at)[0]:
                     others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
             elif criterion.best:
-                left = self._best(left, at)
+                best = self._best(left, at)
+                left = np.union1d(best, self._spared(originals, best, at)) if criterion.spares else best
         return int(left[np.argmin(self.rank[left])])
 
-    def elect_alike(self, members: Positions, closeness: Closeness) -> Positions:
+    def elect_alike(self, members: Positions, closeness: Closeness, *, made_of: MadeOf | None = None) -> Positions:
         """What `elect` says of each of many clusters of one size, of shape (clusters, size); -1 where so many are left
         that they have to be asked in turn."""
         num, size = members.shape
@@ -154,6 +113,10 @@ class Standing:
                 left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
             elif criterion.best == "usual" and size > 2:
                 left = self._are_usual(rows, left, at)
+            elif criterion.recoded and made_of is not None and size > 1:
+                is_open &= size == 2  # of more, who was made of whom is asked in turn
+                asked = np.flatnonzero(left.all(axis=1) & is_open)
+                left[asked] &= self._are_originals(rows[asked, :2], at, made_of)
             elif criterion.is_of_pairs:
                 outdone = self._outdone_by(rows, left, at)
                 if criterion.also:  # of others some have no say
@@ -170,6 +133,31 @@ class Standing:
         left = members[self.priority[members] == self.priority[members].min()]
         clean: Positions = left[self.is_clean[left]]
         return clean if len(clean) else left
+
+    def _originals(self, left: Positions, at: int, made_of: MadeOf | None) -> tuple[Positions, Positions]:
+        """(those left that were not made of another one, those of them that several were made of)."""
+        if made_of is None:
+            return left, left[:0]
+        if len(left) > _STARTERS:
+            left = left[self.take(left).order()]
+        guards = [self._named(name) for name in self.criteria[at].no_less]
+        is_copy, num_copies = copies_among(left, made_of, values_NG=self.values[left][:, guards], most=_STARTERS)
+        return left[~is_copy], left[num_copies >= _SEVERAL]
+
+    def _spared(self, originals: Positions, best: Positions, at: int) -> Positions:
+        name = self.criteria[at].spares
+        columns = [self._named(name), self._named(self.criteria[self._named(name)].also)]
+        own, its = self.values[originals][:, columns], self.values[best][:, columns]
+        spared: Positions = originals[~by_both(own, its, tolerance=_A_THIRD)]
+        return spared
+
+    def _are_originals(self, pairs: Positions, at: int, made_of: MadeOf) -> Mask:
+        """Which of two were not made of the other. pairs: of shape (clusters, 2)."""
+        values = self.values[pairs][..., [self._named(name) for name in self.criteria[at].no_less]]
+        is_copy = np.stack([made_of(pairs[:, one], pairs[:, 1 - one]) for one in range(2)], axis=1)
+        is_copy &= ~(values[:, ::-1] < values).any(axis=2)
+        originals: Mask = ~is_copy
+        return originals
 
     def _are_closest(self, rows: Positions, left: Mask, closeness: Closeness, *, slack: float) -> Mask:
         """Which of those left are as close to the others as the closest. rows: clusters, sorted by rank."""
@@ -242,9 +230,9 @@ class Standing:
         near = left & (is_near | np.isnan(values))
         return np.where((near.any(axis=1) & is_usual)[:, None], near, left)
 
-    def reason(self, keeper: int, goer: int, *, num_members: int = 2) -> str:
+    def reason(self, keeper: int, goer: int, *, num_members: int = 2, method: str = "") -> str:
         """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
-        three and more, closeness decides before what comes after it in the list."""
+        three and more, closeness decides before what comes after it in the list. method: of their pair."""
         if self.priority[keeper] != self.priority[goer]:
             return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
         if self.is_clean[keeper] != self.is_clean[goer]:
@@ -252,7 +240,10 @@ class Standing:
         of_cluster = ""
         for at, criterion in enumerate(self.criteria):
             one, other = self.values[keeper, at], self.values[goer, at]
-            if criterion.is_of_cluster:
+            if criterion.recoded:
+                if criterion.recoded == method:
+                    return criterion.says
+            elif criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
             elif criterion.best and self._is_better(at, keeper, goer):
                 numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
@@ -334,7 +325,7 @@ def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing
     num = nodes.num_rows
     values = np.full((num, len(criteria)), np.nan)
     for at, criterion in enumerate(criteria):
-        if not criterion.is_closeness:
+        if criterion.is_of_column:
             values[:, at] = nodes[criterion.name].cast(pa.float64()).to_numpy(zero_copy_only=False)
     return Standing(
         _ranks(nodes["digest"]),

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
+from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Ragged, Rows
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

@@ -17,6 +17,7 @@ from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
 from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
 from mmlake.dedup.ahead import Ahead, can_be_sent
+from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept import Units, kept_stars
@@ -30,7 +31,7 @@ from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import Criterion, Standing, in_order, standing_of
+from mmlake.dedup.survivors import Standing, in_order, standing_of
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.film_frames import STEP_S

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual, video_hashes
+from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import Criterion, close_within, length_of
 from mmlake.dedup.video_detail import Moments
 from mmlake.dedup.video_matcher import DETAIL_METHOD, KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 from mmlake.errors import UnreadableItem

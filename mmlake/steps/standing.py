@@ -68,7 +68,7 @@ def nodes(job: Job) -> pa.Table:
         "is_clean": pc.is_in(digests, value_set=clean),
         "num_occurrences": occurrences["num"].take(at).cast(pa.int32()),
     }
-    criteria = [one for one in job.row.survivors if not one.is_closeness]
+    criteria = [one for one in job.row.survivors if one.is_of_column]
     measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
     tracked = sorted({one.column for one in criteria if one.table == "tracks"})
     tracks = tables.concat("tracks", job.modality, columns=["digest", *tracked])

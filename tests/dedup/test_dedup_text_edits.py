@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from mmlake.dedup import DedupSettings, criteria_of, matching, text, text_matching
+from mmlake.dedup.criteria import CLOSENESS
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import CLOSENESS, standing_of
+from mmlake.dedup.survivors import standing_of
 from mmlake.preprocess.text import count_words
 from mmlake.quality.text import MEASURES
 from tests.dedup.text_edits import page, replaced, sentences

@@ -154,6 +154,7 @@ def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing
     )
     rows = table.to_pylist()
     assert {(row["digest"], row["status"], row["error_code"], len(row["hashes"])) for row in rows} == {
+        (good, "ok", None, 0),
         (good, "ok", None, 1),
         (good, "ok", None, 128),
         (good, "ok", None, 4),

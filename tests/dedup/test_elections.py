@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup import DedupSettings, audio, image, image_matcher
+from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing, standing_of
+from mmlake.dedup.survivors import Standing, standing_of
 from mmlake.quality.audio_fidelity import Fidelity
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
@@ -48,7 +49,7 @@ def survivors(family):
     sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
     shapes = [{"width_px": width, "height_px": height, "min_side_px": min(width, height)} for width, height in sizes]
     rows = [row | shape for row, shape in zip(rows, shapes, strict=True)]
-    columns = {one.name: [row[one.column] for row in rows] for one in image.FIDELITY if not one.is_closeness}
+    columns = {one.name: [row[one.column] for row in rows] for one in image.FIDELITY if one.is_of_column}
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     standing = standing_of(pa.table(nodes | columns), image.FIDELITY)
     found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
@@ -167,7 +168,7 @@ def elected_recording(recordings):
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
         for one in audio.FIDELITY
-        if not one.is_closeness
+        if one.is_of_column
     }
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     at = standing_of(pa.table(nodes | columns), audio.FIDELITY).elect(np.arange(len(names)), silent)

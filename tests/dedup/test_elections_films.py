@@ -33,7 +33,7 @@ def survivors(tmp_path, family):
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
         for one in video.FIDELITY
-        if not one.is_closeness
+        if one.is_of_column
     }
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     table = {method: Ragged.of([one[method] for one in prints]) for method in METHODS}

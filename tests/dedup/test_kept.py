@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup import kept_repair, leaders, postings
+from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import NONE, SAME, Found, OfItems
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing
+from mmlake.dedup.survivors import Standing
 from tests.dedup.test_leaders import Line, Parts, SharedOut
 from tests.thorough import drawn
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.outdone import by_its_original
-from mmlake.dedup.survivors import CLOSENESS, Criterion, Standing
+from mmlake.dedup.survivors import Standing
 
 NAN = np.nan
 

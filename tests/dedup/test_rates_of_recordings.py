@@ -58,7 +58,7 @@ def test_the_highest_rate_stays_though_the_middle_one_is_closest_to_the_rest(kbp
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
         for one in audio.FIDELITY
-        if not one.is_closeness
+        if one.is_of_column
     }
     nodes = {"digest": [str(at) for at in range(num)], "priority": [0] * num, "is_clean": [True] * num}
     standing = standing_of(pa.table(nodes | columns), audio.FIDELITY)

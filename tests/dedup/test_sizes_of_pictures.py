@@ -7,7 +7,8 @@ import pytest
 from PIL import Image, ImageFilter
 
 from mmlake.dedup import image, video
-from mmlake.dedup.survivors import Criterion, Standing
+from mmlake.dedup.criteria import Criterion
+from mmlake.dedup.survivors import Standing
 from tests.dedup.test_elections import coded, photograph, reopened, survivors
 
 SIZES_PX = (400, 300, 200, 120, 80)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mmlake.dedup import DedupSettings, text, text_kernels
+from mmlake.dedup.criteria import CLOSENESS
 from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import OfItems
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import CLOSENESS, Standing
+from mmlake.dedup.survivors import Standing
 from mmlake.dedup.text_matching import TextMatcher
 from tests.dedup.numba_there import needs_numba
 from tests.dedup.text_edits import filled, page, replaced, words
