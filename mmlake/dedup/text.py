@@ -29,6 +29,7 @@ _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _CHARS_PER_WORD = 5  # about
 _BATCH_CHARS = 1 << 15  # code points hashed together: their arrays fit the second-level cache
+_COMPILED_CHARS = 1 << 17  # the same for compiled loops, which read each of them once
 # Thai and Lao, Myanmar, Khmer, Kana, Han: each character is a word
 _SPACELESS = (
     (0x0E00, 0x0EFF),
@@ -79,7 +80,7 @@ class TextPrint(NamedTuple):
 def prints(texts: Iterable[str], *, words: int = 5) -> Iterator[TextPrint]:
     """The prints of each text, in order. words: per shingle; a shorter text is one shingle."""
     for found in _batches(texts, words):
-        sets, words_of = (Ragged(side.values.copy(), side.offsets) for side in found)  # a view of far larger arrays
+        sets, words_of = (Ragged(side.values.copy(), side.offsets) for side in found)
         for at in range(len(sets)):
             yield TextPrint(sets[at], words_of[at])
 
@@ -95,19 +96,37 @@ def print_table(texts: Sequence[str], *, words: int = 5) -> dict[str, Ragged]:
 
 
 def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]]:
-    """(shingles, words) of some texts at a time."""
+    """(shingles, words) of some texts at a time, which hold until the next ones are asked for."""
     batch: list[str] = []
-    size = 0
+    size, most, space = 0, 0, _Space()
     for text in texts:
         # of plain letters the case is folded where they are hashed
         folded = text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+        if not batch:
+            most = _COMPILED_CHARS if text_kernels.is_worthwhile(0) else _BATCH_CHARS
         batch.append(folded)
         size += len(folded)
-        if size >= _BATCH_CHARS:
-            yield _batch_prints(batch, words)
+        if size >= most:
+            yield _batch_prints(batch, words, space)
             batch, size = [], 0
     if batch:
-        yield _batch_prints(batch, words)
+        yield _batch_prints(batch, words, space)
+
+
+class _Space:
+    """Where compiled loops write, batch after batch: memory that is new each time the system clears each time."""
+
+    def __init__(self) -> None:
+        self._most, self._longest = -1, -1
+
+    def of(self, begins: I64) -> tuple[U64, U64, text_kernels.Room]:
+        """(for shingles, for words, for one text) of texts that begin there; what it held is gone."""
+        if begins[-1] > self._most:
+            self._most = int(begins[-1])
+            self._sets, self._packed = np.empty(self._most, np.uint64), np.empty(self._most, np.uint64)
+        if (longest := int(np.diff(begins).max(initial=0))) > self._longest:
+            self._longest, self._room = longest, text_kernels.Room.of(longest)
+        return self._sets, self._packed, self._room
 
 
 def unpacked(words: U64) -> NDArray[np.uint32]:
@@ -123,18 +142,19 @@ def num_packed(words: U64) -> int:
     return 2 * len(words) - (len(words) > 0 and int(words[-1] & np.uint64(0xFFFFFFFF)) == 0)
 
 
-def _batch_prints(texts: list[str], words: int) -> tuple[Ragged, Ragged]:
+def _batch_prints(texts: list[str], words: int, space: _Space) -> tuple[Ragged, Ragged]:
     """(shingles, words) of each text."""
     kernels = text_kernels.compiled(sum(map(len, texts)))
     if kernels is None:
         texts = [text.lower().replace("'", "") if text.isascii() else _without_quotes(text) for text in texts]
     whole = "\n".join(texts)
-    begins = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    begins = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=begins[1:])
     if kernels is not None and whole.isascii():
-        return _compiled_prints(kernels, np.frombuffer(whole.encode("ascii"), np.uint8), begins, words)
+        return _compiled_prints(kernels, np.frombuffer(whole.encode("ascii"), np.uint8), begins, words, space)
     points = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if kernels is not None:
-        return _compiled_prints(kernels, points, begins, words)
+        return _compiled_prints(kernels, points, begins, words, space)
     starts, hashes, has_digit = _plain_words(points)
     first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
     sets, lows = _shingle_sets(hashes, first, words)
@@ -147,12 +167,15 @@ def _without_quotes(text: str) -> str:
 
 
 def _compiled_prints(
-    kernels: text_kernels.Kernels, points: NDArray[np.uint8] | NDArray[np.uint32], begins: I64, words: int
+    kernels: text_kernels.Kernels,
+    points: NDArray[np.uint8] | NDArray[np.uint32],
+    begins: I64,
+    words: int,
+    space: _Space,
 ) -> tuple[Ragged, Ragged]:
     """As `_batch_prints`, of code points."""
-    sets, packed = np.empty(len(points), np.uint64), np.empty(len(points), np.uint64)
+    sets, packed, room = space.of(begins)
     lows, firsts = np.empty(len(begins), np.int64), np.empty(len(begins), np.int64)
-    room = text_kernels.Room.of(int(np.diff(begins).max(initial=0)))
     given = points, begins, _kinds(), _BASE, _factors(words), sets, lows, packed, firsts, room
     fill = kernels.ascii_prints if points.itemsize == 1 else kernels.prints
     if not fill(*given):  # a code point that no text held before
