@@ -42,10 +42,10 @@ def words_of(picture: Image, size_px: tuple[int, int]) -> NDArray[np.uint64]:
     size_px: width and height in the file."""
     width, height = size_px
     shrunk = max(1, round(max(size_px) / max(picture.size)))
-    tables = getattr(picture, "quantization", None) if picture.format == "JPEG" else {}
+    tables = getattr(picture, "quantization", {})  # of JPEG and MPO
     side_px = _BLOCK_PX // shrunk
     num_down, num_across = height // _BLOCK_PX, width // _BLOCK_PX
-    if picture.mode not in ("L", "RGB") or tables is None or shrunk > _MOST_SHRUNK or min(num_down, num_across) < _SIDE:
+    if picture.mode not in ("L", "RGB") or shrunk > _MOST_SHRUNK or min(num_down, num_across) < _SIDE:
         return np.empty(0, np.uint64)
     step = min(255, tables[min(tables)][0]) if tables else 0  # of luma
     tops, lefts = (

@@ -31,16 +31,30 @@ def marked(picture: Image.Image) -> Image.Image:
 
 @pytest.mark.parametrize("finer", FINER)
 @pytest.mark.parametrize("quality", [30, 60, 75, 82])
-@pytest.mark.parametrize("side", [300, 1200], ids=["whole", "decoded at half"])
-def test_a_finer_copy_of_a_coarse_file_is_known_and_gives_way(finer, quality, side):
-    original = coded(photograph(3, side), quality=quality)
+def test_a_finer_copy_of_a_coarse_file_is_known_and_gives_way(finer, quality):
+    original = coded(photograph(3, 300), quality=quality)
     kind, options = FINER[finer]
     for edit in (lambda one: one, marked, lambda one: one.convert("L")):
         copy = coded(edit(reopened(original)), kind, **options)
         assert made_of(copy, original)
         assert not made_of(original, copy)
-        for name in ("a", "z"):  # of the digest nothing depends
-            assert survivors({"m": original, name: copy}) == ["m"]
+        assert survivors({"m": original, "a": copy}) == ["m"]
+    assert survivors({"m": original, "z": copy}) == ["m"]  # of the digest nothing depends
+
+
+@pytest.mark.parametrize("side", [1100, 2100], ids=["at half", "at a quarter"])
+def test_it_is_known_of_what_is_decoded_at_less_than_its_size(side):
+    original = coded(photograph(3, side), quality=40)
+    for copy in (coded(reopened(original), quality=90), coded(reopened(original), "PNG")):
+        assert made_of(copy, original)
+        assert not made_of(original, copy)
+
+
+def test_the_first_of_several_pictures_in_a_file_has_its_table():
+    one = photograph(3, 300)
+    original = coded(one, "MPO", quality=60, save_all=True, append_images=[photograph(4, 300)])
+    assert made_of(coded(reopened(original), "PNG"), original)
+    assert made_of(coded(reopened(original), quality=95), original)
 
 
 @pytest.mark.parametrize("original", FINER)
