@@ -21,8 +21,9 @@ class Criterion:
     # no say from then on in who is close to the rest
     also: str = ""
     # the names of the criteria of width and height: the number is the trace of an enlargement, which gives way to its
-    # original; how close that is to it still counts
+    # original; has_say: and how close others are to it still counts
     frame: tuple[str, ...] = ()
+    has_say: bool = True
     # the method of pairs of which one was made of the other by coding it anew: the copy gives way, unless it has more
     # of what the criteria of these names count
     recoded: str = ""
@@ -50,6 +51,11 @@ class Criterion:
     def is_of_pairs(self) -> bool:
         """Whether it says of two which gives way, by several numbers."""
         return bool(self.also or self.frame)
+
+    @property
+    def silences(self) -> bool:
+        """Whether what gives way has no say from then on in who is close to the rest."""
+        return bool(self.also) or not self.has_say
 
     @property
     def is_of_cluster(self) -> bool:

@@ -86,11 +86,10 @@ class Standing:
                 left = self._usual(left, at, others)
             elif criterion.recoded:
                 left, originals = self._originals(left, at, made_of)
-            elif criterion.frame:
-                left = left[~self._are_outdone(left, left, at)]
-            elif criterion.also:
+            elif criterion.is_of_pairs:
                 if not self._have_alike(others[None], at)[0]:
-                    others, left = (side[~self._are_outdone(side, left, at)] for side in (others, left))
+                    witnesses = others[~self._are_outdone(others, left, at)] if criterion.silences else others
+                    others, left = witnesses, left[~self._are_outdone(left, left, at)]
             elif criterion.best:
                 best = self._best(left, at)
                 left = np.union1d(best, self._spared(originals, best, at)) if criterion.spares else best
@@ -119,7 +118,7 @@ class Standing:
                 left[asked] &= self._are_originals(rows[asked, :2], at, made_of)
             elif criterion.is_of_pairs:
                 outdone = self._outdone_by(rows, left, at)
-                if criterion.also:  # of others some have no say
+                if criterion.silences:  # of others some have no say
                     is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)
                 left &= ~outdone
             elif criterion.best and not criterion.is_of_cluster:

@@ -40,6 +40,7 @@ FIDELITY = (
         name="enlarged",
         column="resampled_at",
         frame=("resolution", "height"),
+        has_say=False,  # enlarged copies are close to one another, and few films have copies of their own size
         says="the original of an enlargement",
     ),
     Criterion(name="height", column="height_px", table="tracks", best=""),

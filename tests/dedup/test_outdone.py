@@ -72,10 +72,11 @@ def test_a_trace_decides_before_what_comes_after_it_and_the_reason_says_so():
     assert standing.order().tolist() == [0, 1, 2]
 
 
-def test_how_close_an_enlargement_is_to_the_others_still_counts():
-    """It was made of the original, so it is a witness for it."""
+@pytest.mark.parametrize(("has_say", "elected", "at_once"), [(True, 2, 2), (False, 1, -1)])
+def test_how_close_an_enlargement_is_to_the_others_still_counts(has_say, elected, at_once):
+    """It was made of the original, so it is a witness for it; of films it is none, as they are close to each other."""
     criteria = (
-        Criterion(name="enlarged", column="resampled_at", frame=("width", "height")),
+        Criterion(name="enlarged", column="resampled_at", frame=("width", "height"), has_say=has_say),
         Criterion(name="width", column="width_px", best=""),
         Criterion(name="height", column="height_px", best=""),
         CLOSENESS,
@@ -87,5 +88,5 @@ def test_how_close_an_enlargement_is_to_the_others_still_counts():
     def closeness(ones, others):
         return near[ones[:, None], others].mean(axis=1)
 
-    assert standing.elect(np.arange(3), closeness) == 2
-    assert standing.elect_alike(np.arange(3)[None], closeness).tolist() == [2]
+    assert standing.elect(np.arange(3), closeness) == elected
+    assert standing.elect_alike(np.arange(3)[None], closeness).tolist() == [at_once]
