@@ -104,7 +104,7 @@ def main() -> None:
             film = encoded(frames, **_FORMS[at % len(_FORMS)])
             own = store.put(film, extension="mp4")
             family = {store.put(copy, extension="mp4"): name for name, copy in copies(film, rng).items()}
-            named = sorted(family, key=lambda digest: family[digest])  # x264 gives other bytes each time
+            named = sorted(family, key=lambda digest: family[digest])  # not all have the same bytes in each run
             edited = [digest for digest in named if family[digest] not in SECOND_GENERATIONS]
             draws = [(named, "all copies"), (edited, "without second generations")]
             for _ in range(arguments.draws):
