@@ -6,7 +6,7 @@ which the other way round, which is wrong.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,15 @@ from mmlake.dedup.prints import Ragged
 
 def main() -> None:
     """Print a row for each edit of which it is said of any copy."""
-    data, limit, seed = Path(sys.argv[1]), *(int(one) for one in (*sys.argv[2:], *("16", "0")[len(sys.argv) - 2 :]))
-    rng = np.random.default_rng(seed)
-    photos = [path.read_bytes() for path in sorted((data / "landing" / "image").glob("*.JPEG"))]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with landing/image/*.JPEG")
+    parser.add_argument("families", type=int, nargs="?", default=16)
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    given = parser.parse_args()
+    rng = np.random.default_rng(given.seed)
+    photos = [path.read_bytes() for path in sorted((given.data / "landing" / "image").glob("*.JPEG"))]
     found: dict[str, list[int]] = {}
-    chosen = sorted(rng.permutation(len(photos))[:limit].tolist())
+    chosen = sorted(rng.permutation(len(photos))[: given.families].tolist())
     for at in chosen:
         family = edits_of(photos[at], rng)
         prints = Ragged.of([image.fingerprint(one)["blocks"] for one in (photos[at], *family.values())])

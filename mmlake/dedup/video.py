@@ -40,7 +40,7 @@ FIDELITY = (
         name="enlarged",
         column="resampled_at",
         frame=("resolution", "height"),
-        has_say=False,  # enlarged copies are close to one another, and few films have copies of their own size
+        has_say=False,  # the original stays more often (docs/decisions/0067); of pictures, less often
         says="the original of an enlargement",
     ),
     Criterion(name="height", column="height_px", table="tracks", best=""),

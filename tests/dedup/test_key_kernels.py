@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mmlake.dedup import text_kernels
+from mmlake.dedup import text, text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text_matching import sampled
@@ -84,3 +84,20 @@ def test_nothing_is_numbered_where_there_is_nothing(monkeypatch):
     for rows in (Ragged.empty(3), Ragged.empty(0)):
         plain, compiled = in_both_ways(monkeypatch, lambda rows=rows: Postings(rows).lengths.tolist())
         assert plain == compiled == [0] * len(rows)
+
+
+def test_what_later_texts_are_written_over_is_kept_before(monkeypatch):
+    """Compiled loops write the next texts where they wrote the last ones; a long one makes the room larger."""
+    rng = np.random.default_rng(4)
+    words = [f"w{number}" for number in range(500)]
+    texts = [" ".join(rng.choice(words, int(size))) for size in rng.integers(0, 200, 800)]
+    texts[3], texts[400], texts[700] = "\u00dcber " * 50, "word " * 60_000, ""
+
+    def made():
+        table, one_by_one = text.print_table(texts), list(text.prints(texts))
+        columns = [(side.values.tolist(), side.offsets.tolist()) for side in table.values()]
+        return columns, [(one.shingles.tolist(), one.words.tolist()) for one in one_by_one]
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+    assert sum(map(len, texts)) > 4 * text._COMPILED_CHARS

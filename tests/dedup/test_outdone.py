@@ -74,7 +74,7 @@ def test_a_trace_decides_before_what_comes_after_it_and_the_reason_says_so():
 
 @pytest.mark.parametrize(("has_say", "elected", "at_once"), [(True, 2, 2), (False, 1, -1)])
 def test_how_close_an_enlargement_is_to_the_others_still_counts(has_say, elected, at_once):
-    """It was made of the original, so it is a witness for it; of films it is none, as they are close to each other."""
+    """It was made of the original, so of pictures it is a witness for it; of films it is none."""
     criteria = (
         Criterion(name="enlarged", column="resampled_at", frame=("width", "height"), has_say=has_say),
         Criterion(name="width", column="width_px", best=""),
