@@ -92,9 +92,12 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
 def _divided(gone: Iterable[Shard], now: Iterable[Shard]) -> list[Shard]:
     """The gone shards whose files are in other ones, since their directory is divided otherwise now. gone: of earlier
     scans too, where those that came of a shard were not settled when it went."""
-    keys, directories = {shard.key for shard in now}, {shard.path for shard in now if shard.format == sources.LOOSE}
+    keys = {shard.key for shard in now}
+    homes = {path for shard in now if shard.format == sources.LOOSE for path in shard.homes}
     return [
-        shard for shard in gone if shard.format == sources.LOOSE and shard.path in directories and shard.key not in keys
+        shard
+        for shard in gone
+        if shard.format == sources.LOOSE and shard.key not in keys and not homes.isdisjoint(shard.homes)
     ]
 
 
@@ -159,12 +162,18 @@ def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: i
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
     """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker next to it is newer than all
-    of it."""
+    of it; of directories that are gathered, whether that holds of each."""
     if shard.modified_ns < before_s * 1e9:
         return True
-    directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
-    marker = landing.stat(SUCCESS if directory == "." else f"{directory}/{SUCCESS}")
-    return marker is not None and marker.refused is None and marker.modified_ns >= shard.modified_ns
+    for directory in shard.homes:
+        touched_ns = shard.modified_ns
+        if shard.directories:
+            touched_ns = max((entry.modified_ns for entry in landing.files(directory)), default=0)
+        marker = landing.stat(SUCCESS if directory == "." else f"{directory}/{SUCCESS}")
+        is_marked = marker is not None and marker.refused is None and marker.modified_ns >= touched_ns
+        if touched_ns >= before_s * 1e9 and not is_marked:
+            return False
+    return True
 
 
 def stale_shards(lake: Lake, modality: str) -> list[str]:

@@ -6,6 +6,7 @@ zone that saves opening files again, never the record of what was ingested: that
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -64,6 +65,10 @@ class Registry:
         """The shards that were there once and are not now, by key."""
         return self._shards("WHERE present = 0")
 
+    def some(self, keys: Iterable[str]) -> dict[str, Shard]:
+        """Those of these shards that are there or ever were, by key."""
+        return self._shards("WHERE key IN (SELECT value FROM json_each(?))", json.dumps(list(keys)))
+
     def keys(self, modality: str) -> list[str]:
         """Keys of the present shards that hold rows of the modality, sorted."""
         return [key for key, shard in self.known().items() if modality in shard.modalities]
@@ -87,7 +92,7 @@ class Registry:
     def directories(self) -> list[str]:
         """Those that hold the files of every shard that was ever there, sorted. Nothing is listed for it: a landing
         zone of a million files would be, at each step over a corpus."""
-        return sorted({shard.directory for shard in self._shards().values()})
+        return sorted({path for shard in self._shards().values() for path in shard.homes})
 
     def _shards(self, where: str = "", *given: str) -> dict[str, Shard]:
         """The shards of these rows by key, sorted."""
@@ -217,4 +222,6 @@ def _change(database: sqlite3.Connection, key: str, *, is_present: bool | None =
 def _shard(text: str) -> Shard:
     fields = _fields(text)
     fields.pop(_PRESENT, None)
-    return Shard(**{**fields, "modalities": tuple(fields["modalities"])})
+    for name in ("modalities", "directories"):
+        fields[name] = tuple(fields.get(name, ()))
+    return Shard(**fields)

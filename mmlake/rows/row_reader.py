@@ -28,7 +28,6 @@ from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.records.interleaved import as_list
-from mmlake.sources.shard import Defaults, defaults_of
 
 # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,
 # since memory is fresh
@@ -174,13 +173,17 @@ class _Pending:
 
 
 class _Origin:
-    """What the samples of one shard have in common."""
+    """What the samples of one directory of a shard have in common."""
 
-    def __init__(self, key: str, defaults: Defaults, options: _Options, seen: set[str]) -> None:
-        """seen: the fields for rows that samples had."""
+    def __init__(self, key: str, options: _Options, seen: set[str]) -> None:
+        """key: of the shard. seen: the fields for rows that samples had."""
         self.key, self.options, self.seen, self.settings = key, options, seen, options.settings
-        self.source, self.licence = defaults.source, defaults.licence
+        self.home = self.source = self.licence = ""
         self._locator = "", ""  # of the file that was asked for last
+
+    def begin(self, reading: sources.Reading) -> None:
+        """The next samples come from there."""
+        self.home, self.source, self.licence = reading.key, reading.defaults.source, reading.defaults.licence
 
     def locator_of(self, path: str) -> str:
         """The locator of a whole file."""
@@ -192,9 +195,8 @@ class _Origin:
 def _samples(
     shard: sources.Shard, landing: Landing, options: _Options, seen: set[str], parsed: ParsedFiles
 ) -> Iterator[_Sample]:
-    origin = _Origin(shard.key, defaults_of(landing, shard.directory), options, seen)
-    sample: _Sample | None = None
-    for item in sources.read(shard, landing=landing, settings=options.settings, parsed=parsed):
+    origin, sample = _Origin(shard.key, options, seen), None
+    for item in sources.read(shard, landing=landing, settings=options.settings, parsed=parsed, begin=origin.begin):
         if sample is None or sample.sample_id != item.sample_id:
             if sample is not None:
                 yield sample
@@ -262,7 +264,7 @@ class _Sample:
         return (
             name == "sample_id"
             and isinstance(value, str)
-            and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
+            and self.sample_id in (value, f"{self._origin.home}/{stem_of(value)}")
         )
 
     def add(self, item: sources.RawItem) -> None:

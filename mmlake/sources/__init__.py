@@ -12,7 +12,7 @@ from mmlake.download.settings import WebSettings
 from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector, Connectors
 from mmlake.sources.fetcher import fetch, fetch_many
 from mmlake.sources.ingestion import ingest, read, reingest
-from mmlake.sources.raw_items import Content, RawItem
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key
@@ -27,6 +27,7 @@ __all__ = [
     "Content",
     "JournalledDownloads",
     "RawItem",
+    "Reading",
     "Shard",
     "SourceSettings",
     "StoredFiles",

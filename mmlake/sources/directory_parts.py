@@ -10,13 +10,15 @@ never change.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from mmlake.landing import Entry
 from mmlake.sources.companions import transcripts
 from mmlake.sources.names import composed
 from mmlake.sources.raw_items import RawItem
 
+Part = TypeVar("Part")
 _MAX_DIGITS = 8  # files of one stem always share a part: where they alone are too many, splitting must end
 
 
@@ -33,22 +35,25 @@ def is_in(entry: Entry, part: str) -> bool:
 
 def parts_of(entries: Sequence[Entry], *, max_files: int) -> dict[str, list[Entry]]:
     """The files by part, in order of the parts; the one part "" where they are few enough."""
-    return (
-        dict(sorted(_split([(part_of(entry), entry) for entry in entries], "", max_files).items()))
-        if len(entries) > max_files
-        else {"": list(entries)}
-    )
+    if len(entries) <= max_files:
+        return {"": list(entries)}
+    hashed = [(part_of(entry), entry) for entry in entries]
+    return dict(sorted(split(hashed, lambda few: len(few) <= max_files).items()))
 
 
-def _split(hashed: list[tuple[str, Entry]], prefix: str, max_files: int) -> dict[str, list[Entry]]:
-    if len(hashed) <= max_files or len(prefix) == _MAX_DIGITS:
-        return {prefix: [entry for _, entry in hashed]}
-    buckets: dict[str, list[tuple[str, Entry]]] = {}
-    for name, entry in hashed:
-        buckets.setdefault(name[: len(prefix) + 1], []).append((name, entry))
-    parts: dict[str, list[Entry]] = {}
+def split(
+    hashed: list[tuple[str, Part]], fits: Callable[[Sequence[Part]], bool], prefix: str = ""
+) -> dict[str, list[Part]]:
+    """What each part holds, by the digits that the hashes in it begin with. fits: whether so much may be one part."""
+    here = [one for _, one in hashed]
+    if len(prefix) == _MAX_DIGITS or fits(here):
+        return {prefix: here}
+    buckets: dict[str, list[tuple[str, Part]]] = {}
+    for digits, one in hashed:
+        buckets.setdefault(digits[: len(prefix) + 1], []).append((digits, one))
+    parts: dict[str, list[Part]] = {}
     for longer, bucket in buckets.items():
-        parts.update(_split(bucket, longer, max_files))
+        parts.update(split(bucket, fits, longer))
     return parts
 
 

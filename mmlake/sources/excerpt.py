@@ -174,4 +174,4 @@ class _FirstScan:
             except UnreadableItem:
                 pass  # a row will say so, which counts as one
         cut = replace(shard, limit=at_most)
-        return len({item.sample_id for item in self._reader.items(cut, self._reader.reading_of(cut))})
+        return len({item.sample_id for item in self._reader.items(cut)})

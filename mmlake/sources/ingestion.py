@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,9 +28,9 @@ from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
 from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader
+from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
+from mmlake.sources.shard import Defaults, Shard, defaults_of, each_directory, hinted_modality, shard_key
 from mmlake.sources.stored_files import StoredFiles
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 from mmlake.streams import read_up_to
@@ -88,8 +88,29 @@ class Reader:
             inner_table=inner_tables.table_of,
         )
 
-    def reading_of(self, shard: Shard, downloads: Downloads | None = None) -> Reading:
-        """The same for a shard."""
+    def items(
+        self,
+        shard: Shard,
+        *,
+        downloads: Downloads | None = None,
+        blob_of: BlobOf | None = None,
+        begin: Callable[[Reading], None] = lambda reading: None,
+    ) -> Iterator[RawItem]:
+        """Every item of the shard in its one order. begin: is given the reading that the next items come from, which is
+        one for each directory."""
+        ordinal, around = 0, Placement(self.landing.part_of(shard.path), self.parsed) if shard.directories else None
+        for one in each_directory(shard):
+            reading = self.reading_of(one, downloads, around)
+            reading = reading if blob_of is None else replace(reading, blob_of=blob_of)
+            begin(reading)
+            # in no variable of its own: whoever gives up reading ends what reads
+            for item in self._items(one, reading):
+                item.ordinal = ordinal
+                ordinal += 1
+                yield item
+
+    def reading_of(self, shard: Shard, downloads: Downloads | None = None, around: Placement | None = None) -> Reading:
+        """What a connector needs to read the shard, which gathers no directories. around: what was listed already."""
         if shard.format != LOOSE:
             return replace(self.reading(shard.path, limit=shard.limit), downloads=downloads)
         landing, endings = self.landing.part_of(shard.path), self.connectors.endings
@@ -104,7 +125,7 @@ class Reader:
         entries = [entry for entry in own if not is_named(entry, endings) or reader.format_of(entry, names) == LOOSE]
         chosen = {entry.path for entry in own} if len(own) < len(listed) else None
         siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
-        around = Placement(landing, self.parsed)
+        around = around or Placement(landing, self.parsed)
         around.learn(shard.path, listed)
         companions = around.companions_of(shard.path)
         return replace(
@@ -112,26 +133,17 @@ class Reader:
             is_container=partial(self.connectors.is_container, siblings=names),
         )
 
-    def items(self, shard: Shard, reading: Reading) -> Iterator[RawItem]:
-        """Every item of the shard in its one order. reading: that of the shard."""
-        ordinal = 0
+    def _items(self, shard: Shard, reading: Reading) -> Iterator[RawItem]:
         try:
             # those are verified file by file, as they are read
             if shard.limit is None and shard.format not in (LOOSE, LANCE):
                 reading.landing.verify(shard.path)
-            # in no variable of its own: whoever gives up reading ends what reads
-            for item in (
-                self.connectors[shard.format].items(reading)
-                if shard.limit is None
-                else first_samples(self.connectors[shard.format].items(reading), shard.limit)
-            ):
-                item.ordinal = ordinal
-                ordinal += 1
-                yield item
+            items = self.connectors[shard.format].items
+            yield from items(reading) if shard.limit is None else first_samples(items(reading), shard.limit)
         except UnreadableItem as error:
             # Connectors report every part that they cannot read; what arrives here is a file that does not open at all.
             home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
-            yield reading.fault(error.code, error.reason, modality=home).replace(ordinal=ordinal)
+            yield reading.fault(error.code, error.reason, modality=home)
 
 
 def reader_of(
@@ -152,11 +164,11 @@ def read(
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
     connectors: Connectors = SOURCES,
+    begin: Callable[[Reading], None] = lambda reading: None,
 ) -> Iterator[RawItem]:
     """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads,
-    parsed: as for `ingest`."""
-    reader = reader_of(landing, settings, parsed, connectors)
-    return reader.items(shard, reader.reading_of(shard, downloads))
+    parsed: as for `ingest`. begin: is given what the next items have in common, once for each directory."""
+    return reader_of(landing, settings, parsed, connectors).items(shard, downloads=downloads, begin=begin)
 
 
 def ingest(
@@ -185,11 +197,9 @@ def ingest(
     scan.
     """
     reader = reader_of(landing, settings, parsed, connectors)
-    reading = reader.reading_of(shard, downloads and downloads.for_table(shard.key, modality, rules=settings))
-    reading = reading if files is None else replace(reading, blob_of=files.blob_of)
-    entries = {} if files is None else {entry.path: entry for entry in reading.entries}
-    rows = _Rows(reading)
-    for item in reader.items(shard, reading):
+    downloads = downloads and downloads.for_table(shard.key, modality, rules=settings)
+    rows, blob_of = _Rows(shard.key), None if files is None else files.blob_of
+    for item in reader.items(shard, downloads=downloads, blob_of=blob_of, begin=rows.begin):
         if item.modality not in shard.modalities:
             raise ContractBroken(
                 f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; "
@@ -198,14 +208,14 @@ def ingest(
         if item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
             _store(item, store, settings)
             rows.add(item)
-            if entries and files is not None:
-                files.note(item, entries)
+            if files is not None:
+                files.note(item, rows.entries)
             advance(1)
-    items = rows.table()
-    num_repeated = pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py()
+    table = rows.table()
+    num_repeated = pc.sum(pc.match_substring(table.column("metadata_json"), DUPLICATE_MARK)).as_py()
     if num_repeated and wanted is None:
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
-    return items
+    return table
 
 
 def reingest(
@@ -262,8 +272,11 @@ class _Rows:
         "materialize_error",
     )  # fmt: skip
 
-    def __init__(self, reading: Reading) -> None:
-        self._key, self._defaults, self._parts = reading.key, reading.defaults, list[pa.Table]()
+    def __init__(self, key: str) -> None:
+        """key: of the shard."""
+        self._key, self._parts = key, list[pa.Table]()
+        self._defaults: Defaults | None = None
+        self.entries: Mapping[str, Entry] = {}  # the loose files of the directory that rows come from, by path
         # of all rows in one list: as many rows that live until then would cost more in garbage collection than making
         # them
         self._cells: list[Any] = []
@@ -274,8 +287,13 @@ class _Rows:
         self._paired_of: tuple[tuple[TextReader, ...], str] = ((), "")
         self._paired: str | None = None
 
+    def begin(self, reading: Reading) -> None:
+        """Rows come from there now."""
+        self._defaults, self.entries = reading.defaults, {entry.path: entry for entry in reading.entries}
+
     def add(self, item: RawItem) -> None:
         """One more row."""
+        assert self._defaults is not None
         fault = item.fault
         self._cells += (
             item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
@@ -299,6 +317,7 @@ class _Rows:
 
     def _licence(self, licence: str | None) -> str:
         # A licence that the record names in unknown words is unknown: the directory's would be another one.
+        assert self._defaults is not None
         return self._defaults.licence if licence is None else spdx_licence(licence)
 
     def _said(self, item: RawItem) -> str | None:

@@ -24,6 +24,8 @@ from mmlake.sources.shard import Defaults
 from mmlake.streams import View, read_up_to
 
 Opener = Callable[[], IO[bytes]]
+# digest and size of a loose file that did not change since it was read
+BlobOf = Callable[[Entry], tuple[Digest, int] | None]
 TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
 TIMED = ("application/x-subrip", "text/vtt")  # content types of texts with times
 TextReader = Callable[[], str | None]  # a text that came with a media item; None where it cannot be read
@@ -207,7 +209,7 @@ class RawItem:
 
     modality: str
     ref: SourceRef
-    sample_id: str  # unique within the shard and prefixed by its key
+    sample_id: str  # unique in the landing zone: it begins with the key of the file, or of the directory
     position: int = 0
     role: str = "media"
     content_type: str | None = None
@@ -286,8 +288,7 @@ class Reading:
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
-    # digest and size of a loose file that did not change since it was read
-    blob_of: Callable[[Entry], tuple[Digest, int] | None] | None = None
+    blob_of: BlobOf | None = None
     # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
     is_container: Callable[[bytes, str, Opener], bool] | None = None
     # (member of an archive, the members of its sample) -> the table that it is; None: members are no tables

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
@@ -13,11 +14,13 @@ from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
-from mmlake.sources.directory_parts import is_in, parts_of
+from mmlake.sources.directory_parts import is_in, is_named, parts_of
+from mmlake.sources.gathering import Size, gathered
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
+from mmlake.sources.raw_items import Reading
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, as_found, default_files, revision_of, shard_key
+from mmlake.sources.shard import PART_MARK, Shard, as_found, default_files, ordered, revision_of, shard_key
 
 
 def scan(
@@ -48,6 +51,16 @@ def scan(
     return sorted(found, key=lambda shard: shard.key)
 
 
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """What the loose files of one shard lie in, or of several shards where one directory has many: a directory, or
+    those that are gathered. part: of what is gathered at the path."""
+
+    path: str
+    listing: Mapping[str, list[Entry]]  # directory -> its files
+    part: str = ""
+
+
 class Scan:
     """One pass over the directories of a landing zone, or over some of them. left: how many shards may still be
     opened."""
@@ -67,13 +80,14 @@ class Scan:
         self._known, self._around, self._limit = known, around, limit
         # directory -> paths of the files that might be manifests and were loose at the last scan
         self._still: dict[str, set[str]] = {}
-        self._listed: tuple[str, list[Entry]] = "", []  # a directory and its files, which need not be listed again
+        self._homes: dict[str, _Home] = {}  # of directories that need not be listed again
         around.is_no_manifest = self._is_loose_still
 
     def shards(self, listing: Mapping[str, list[Entry]] | None = None) -> list[Shard]:
-        """The shards of these directories; None: of all."""
+        """The shards of these directories, none of which are gathered; None: of all."""
         found: list[Shard] = []
         inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
+        few: dict[str, list[Entry]] = {}  # directories that may be gathered
         # directories whose files describe those of other directories: read when all are listed
         describing = dict[str, list[Entry]]()
         for directory, entries in self._landing.directories() if listing is None else sorted(listing.items()):
@@ -81,83 +95,161 @@ class Scan:
                 inside.setdefault(whole, []).extend(entries)
                 continue
             entries = without_bookkeeping(directory, entries, self._landing)
-            self._listed = directory, entries
             if listing is None:
                 self._around.learn(directory, entries)
+                if self._size(entries).is_few:
+                    few[directory] = entries
+                    continue
             if self._around.holds_companions(directory):
                 describing[directory] = entries
             else:
-                found += self._in_directory(directory, entries)
-        for directory, entries in describing.items():
-            self._listed = directory, entries
-            found += self._in_directory(directory, entries)
+                found += self._in_home(_Home(directory, {directory: entries}))
+        for home in (*self._gathered(few), *(_Home(path, {path: files}) for path, files in describing.items())):
+            found += self._in_home(home)
+        return list({shard.key: shard for shard in (*found, *self._whole(inside))}.values())
+
+    def _gathered(self, few: Mapping[str, list[Entry]]) -> list[_Home]:
+        """Those directories, gathered where they are many."""
+        sizes = {path: size for path, entries in few.items() if (size := self._size(entries)).num_files}
+        homes = [
+            _Home(one.path, {path: few[path] for path in one.directories}, one.part)
+            for one in gathered(sizes, self._reader.settings)
+        ]
+        self._homes = {path: home for home in homes for path in home.listing}
+        return homes + [_Home(path, {path: files}) for path, files in few.items() if path not in self._homes]
+
+    def _size(self, entries: Sequence[Entry]) -> Size:
+        """How many files there are whose names claim no container."""
+        loose = [entry.size_bytes for entry in entries if not is_named(entry, self._reader.connectors.endings)]
+        return Size(len(loose), sum(loose))
+
+    def _whole(self, inside: Mapping[str, list[Entry]]) -> Iterator[Shard]:
+        """The shards of directories that are one each."""
         for path, entries in inside.items():
             governing = default_files(self._landing, path.rpartition("/")[0] or ".")
             if (same := self._same(LANCE, path, [*entries, *governing], limit=self._limit)) is not None:
-                found.append(same)
+                yield same
             elif self.left > 0:
-                found.append(self._opened(LANCE, path, entries, governing))
+                yield self._opened(LANCE, path, [self._reader.reading(path)], entries, governing)
             elif (old := self._known.get(shard_key(path))) is not None:
-                found.append(old)
+                yield old
+
+    def _in_home(self, home: _Home) -> list[Shard]:
+        """The shards of a directory, or of those that are gathered: containers, and the loose files."""
+        if not home.part:
+            self._homes[home.path] = home
+        found, changed = list[Shard](), dict[str, list[Entry]]()
+        for directory, entries in home.listing.items():
+            changed[directory] = []
+            defaults, siblings = default_files(self._landing, directory), self._reader.siblings(directory)
+            for entry in entries:
+                old = as_found(self._known.get(shard_key(entry.path)), self._limit)
+                if (
+                    old is not None
+                    and old.format != LOOSE
+                    and old.revision == revision_of([entry, *defaults, *self._around.dependencies(entry)])
+                    and self._reader.connectors.is_still(old.format, entry, siblings)
+                ):
+                    found.append(old)
+                else:
+                    changed[directory].append(entry)
+        if any(changed.values()):
+            governing = self._governing(home)
+            more, loose = self._opened_of(home, changed, self._unchanged(home, changed, governing))
+            found += more
+            # Which of the files that were not opened are loose is not known, so the loose shards of the directories
+            # stay what they were.
+            found += self._still_of(home) if loose is None else self._loose_files(home, loose, governing)
+        if not home.part:
+            del self._homes[home.path]
         return found
 
-    def _in_directory(self, directory: str, entries: list[Entry]) -> list[Shard]:
-        defaults, siblings = default_files(self._landing, directory), self._reader.siblings(directory)
-        found, changed = [], []
-        for entry in entries:
-            old = as_found(self._known.get(shard_key(entry.path)), self._limit)
-            if (
-                old is not None
-                and old.format != LOOSE
-                and old.revision == revision_of([entry, *defaults, *self._around.dependencies(entry)])
-                and self._reader.connectors.is_still(old.format, entry, siblings)
-            ):
-                found.append(old)
-            else:
-                changed.append(entry)
-        if not changed:
-            return found
-        governing = [*defaults, *self._around.companions_of(directory)]
-        unchanged = self._unchanged(changed, directory, governing)
-        loose, is_seen_whole = [], True
-        for entry in changed:
-            if entry.path in unchanged:
-                loose.append(entry)
-            elif self.left <= 0:
-                is_seen_whole = False
-                if (old := self._known.get(shard_key(entry.path))) is not None and old.format != LOOSE:
-                    found.append(old)
-            elif (name := self._reader.format_of(entry, siblings)) == LOOSE:
-                loose.append(entry)
-            else:
-                depends_on = [*defaults, *self._around.dependencies(entry)]
-                found.append(self._opened(name, entry.path, [entry], depends_on, limit=self._limit))
-        if is_seen_whole:
-            return [*found, *(self._loose_files(directory, loose, governing) if loose else ())]
-        # Which of the files that were not opened are loose is not known, so the loose shards of the directory stay
-        # what they were.
-        return [*found, *(old for old in self._known.values() if old.format == LOOSE and old.path == directory)]
+    def _opened_of(
+        self, home: _Home, changed: Mapping[str, list[Entry]], unchanged: set[str]
+    ) -> tuple[list[Shard], dict[str, list[Entry]] | None]:
+        """(the containers among the files that changed, the loose files by directory). unchanged: paths of files that
+        are known to be loose. None in place of loose files where some may not be opened any more."""
+        found, loose, is_seen_whole = list[Shard](), dict[str, list[Entry]](), True
+        for directory, entries in changed.items():
+            siblings, defaults = self._reader.siblings(directory), default_files(self._landing, directory)
+            here = []
+            for entry in entries:
+                if entry.path in unchanged:
+                    here.append(entry)
+                elif self.left <= 0:
+                    is_seen_whole = False
+                    if (old := self._known.get(shard_key(entry.path))) is not None and old.format != LOOSE:
+                        found.append(old)
+                elif (name := self._reader.format_of(entry, siblings)) == LOOSE:
+                    here.append(entry)
+                else:
+                    reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)
+                    depends_on = [*defaults, *self._around.dependencies(entry)]
+                    found.append(self._opened(name, entry.path, [reading], [entry], depends_on))
+            if here:
+                loose[directory] = here
+        return found, loose if is_seen_whole else None
 
-    def _loose_files(self, directory: str, loose: list[Entry], governing: list[Entry]) -> list[Shard]:
-        """The loose files of the directory, in parts where they are many."""
+    def _still_of(self, home: _Home) -> list[Shard]:
+        """The loose shards that the last scan found there."""
+        return [
+            old
+            for old in self._known.values()
+            if old.format == LOOSE and any(path in home.listing for path in old.homes)
+        ]
+
+    def _loose_files(self, home: _Home, loose: Mapping[str, list[Entry]], governing: list[Entry]) -> list[Shard]:
+        """The loose files, in parts where they are many."""
         found = []
-        for part, files in parts_of(loose, max_files=self._reader.settings.max_loose_files).items():
-            same = self._same(LOOSE, directory, [*files, *governing], part=part, limit=self._limit)
+        for part, files in self._parts(home, loose).items():
+            same = self._same(LOOSE, home.path, [*_all(files), *governing], part=part, limit=self._limit)
             if same is None:
-                others = [entry for entry in loose if not is_in(entry, part)]
-                around = self._around.companions_of(directory)
-                same = self._opened(LOOSE, directory, files, governing, part=part, siblings=others, around=around)
+                readings = (self._reading(directory, own, loose[directory], part) for directory, own in files.items())
+                directories = tuple(sorted(files)) if home.part else ()
+                same = self._opened(
+                    LOOSE, home.path, readings, _all(files), governing, part=part, directories=directories
+                )
             found.append(same)
         return found
 
-    def _unchanged(self, changed: list[Entry], directory: str, governing: list[Entry]) -> set[str]:
-        """Paths of the files that were loose at the last scan and are what they were: those of parts of the directory
-        with an equal revision."""
+    def _reading(self, directory: str, own: list[Entry], loose: list[Entry], part: str) -> Reading:
+        """What is needed to read these loose files of the directory."""
+        return self._reader.reading(
+            directory,
+            entries=own,
+            part="" if part.startswith(PART_MARK) else part,
+            siblings=[entry for entry in loose if not is_in(entry, part)] if len(own) < len(loose) else (),
+            around=self._around.companions_of(directory),
+        )
+
+    def _parts(self, home: _Home, loose: Mapping[str, list[Entry]]) -> dict[str, dict[str, list[Entry]]]:
+        """part -> directory -> files."""
+        if home.part:
+            return {home.part: {**loose}} if loose else {}
+        most = self._reader.settings.max_loose_files
+        return {
+            part: {directory: files}
+            for directory, entries in loose.items()
+            for part, files in parts_of(entries, max_files=most).items()
+        }
+
+    def _governing(self, home: _Home) -> list[Entry]:
+        """The files that say something of those, each once."""
+        found = [
+            entry
+            for directory in home.listing
+            for entry in (*default_files(self._landing, directory), *self._around.companions_of(directory))
+        ]
+        return list(dict.fromkeys(found)) if home.part else found
+
+    def _unchanged(self, home: _Home, changed: Mapping[str, list[Entry]], governing: list[Entry]) -> set[str]:
+        """Paths of the files that were loose at the last scan and are what they were: those of shards with an equal
+        revision."""
         return {
             entry.path
-            for part, files in parts_of(changed, max_files=self._reader.settings.max_loose_files).items()
-            if self._same(LOOSE, directory, [*files, *governing], part=part) is not None
-            for entry in files
+            for part, files in self._parts(home, changed).items()
+            if self._same(LOOSE, home.path, [*_all(files), *governing], part=part) is not None
+            for entry in _all(files)
         }
 
     def _is_loose_still(self, entry: Entry) -> bool:
@@ -170,16 +262,18 @@ class Scan:
             is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
             return is_same and old.format != MANIFEST
         if directory not in self._still:
-            here = self._listed[1] if self._listed[0] == directory else self._landing.files(directory)
-            own = [one for one in here if shard_key(one.path) not in self._known]
+            home = self._homes.get(directory) or _Home(directory, {directory: self._landing.files(directory)})
+            own = {
+                path: [one for one in entries if shard_key(one.path) not in self._known]
+                for path, entries in home.listing.items()
+            }
             # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is
             # the same.
-            self._still[directory] = {one.path for one in own}
-            governing = [*default_files(self._landing, directory), *self._around.companions_of(directory)]
-            unchanged = self._unchanged(own, directory, governing)
-            self._still[directory] = {
-                one.path for one in own if one.path in unchanged and manifest_forms.may_be(one.name)
-            }
+            self._still.update({path: {one.path for one in entries} for path, entries in own.items()})
+            unchanged = self._unchanged(home, own, self._governing(home))
+            for path, entries in own.items():
+                may_be = (one.path for one in entries if manifest_forms.may_be(one.name))
+                self._still[path] = unchanged.intersection(may_be)
         return entry.path in self._still[directory]
 
     def _same(
@@ -193,29 +287,34 @@ class Scan:
         self,
         name: str,
         path: str,
-        entries: list[Entry],
-        governing: list[Entry],
+        readings: Iterable[Reading],
+        entries: Sequence[Entry],
+        governing: Sequence[Entry],
         *,
         part: str = "",
-        siblings: Sequence[Entry] = (),
-        around: Sequence[Entry] = (),
-        limit: int | None = None,
+        directories: tuple[str, ...] = (),
     ) -> Shard:
         """The shard of these files, which are read for it."""
         self.left -= 1
-        own = None if name == LANCE else entries
-        reading = self._reader.reading(path, entries=own, part=part, siblings=siblings, around=around, limit=limit)
-        try:
-            modalities = self._reader.connectors[name].modalities(reading)
-        except UnreadableItem:
-            modalities = (reading.home,)  # it cannot be opened: its one row, which says so, has this home
+        found = [self._modalities(name, reading) for reading in readings]
         return Shard(
-            key=reading.key,
+            key=shard_key(path, part),
             path=path,
             format=name,
-            modalities=modalities,
+            modalities=found[0] if len(found) == 1 else ordered(kind for each in found for kind in each),
             size_bytes=sum(entry.size_bytes for entry in entries),
             modified_ns=max(entry.modified_ns for entry in entries),
             revision=revision_of([*entries, *governing]),
             part=part,
+            directories=directories,
         )
+
+    def _modalities(self, name: str, reading: Reading) -> tuple[str, ...]:
+        try:
+            return self._reader.connectors[name].modalities(reading)
+        except UnreadableItem:
+            return (reading.home,)  # it cannot be opened: its one row, which says so, has this home
+
+
+def _all(files: Mapping[str, list[Entry]]) -> list[Entry]:
+    return [entry for entries in files.values() for entry in entries]

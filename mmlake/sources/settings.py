@@ -26,6 +26,9 @@ class SourceSettings:
     max_loose_files: int = 10_000
     # files; a directory with more loose files becomes several shards. 10,000 COCO images are 1.6 GB and a few minutes
     # of work to lose.
+    gather_above: int = 64
+    # directories; where more of fewer than 1,000 files and 1 GiB each lie in and below one, they are one shard, not one
+    # each. A shard takes .3 s beyond its items; 64 are some twenty, and still a list that a person can read.
     max_json_depth: int = 100
     # levels; deeper nesting is refused at one fixed depth, where Python's own limit would depend on the caller's stack.
     max_small_member_bytes: int = 4096

@@ -23,7 +23,7 @@ DEFAULT_PRIORITY = 100
 _MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
-PART_MARK = "~"  # between the key of a directory and that of a part of it
+PART_MARK = "~"  # between the key of a directory and that of a part of it; twice before one of what is gathered there
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # next to letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
@@ -35,7 +35,8 @@ _WORDS = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One unit of the landing zone: a container file, or the loose files of one directory, or a part of them."""
+    """One unit of the landing zone: a container file, or the loose files of one directory, or a part of them, or those
+    of several directories that are gathered."""
 
     key: str  # partition key and relative path of its tables
     path: str  # of the file or directory, relative to the landing zone; "." is the landing zone itself
@@ -46,14 +47,24 @@ class Shard:
     # changes whenever a file's name, size or time does, or those of a file that describes them (`_source.json`,
     # annotations)
     revision: str
-    part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
+    # which of the directory's loose files: those whose names hash to these digits; "": all. With a PART_MARK before
+    # the digits: of the directories that are gathered there, those whose paths do
+    part: str = ""
+    directories: tuple[str, ...] = ()  # that are gathered, sorted; empty: one directory or file is the shard
     limit: int | None = None  # number of samples taken from its start; None: all
     num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
 
     @property
-    def directory(self) -> str:
-        """The one that its files lie in, whose `_source.json` governs it."""
-        return self.path if self.format == LOOSE else self.path.rpartition("/")[0] or "."
+    def homes(self) -> tuple[str, ...]:
+        """The directories that its files lie in, each governed by its `_source.json`."""
+        return self.directories or (self.path if self.format == LOOSE else self.path.rpartition("/")[0] or ".",)
+
+
+def each_directory(shard: Shard) -> list[Shard]:
+    """The shard; one that gathers directories as those that they would be by themselves."""
+    if not shard.directories:
+        return [shard]
+    return [replace(shard, key=shard_key(path), path=path, part="", directories=()) for path in shard.directories]
 
 
 def limited(shard: Shard, limit: int) -> Shard:

@@ -9,13 +9,14 @@ have theirs. They lie below `kept/`, and may be deleted like all that lies there
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmlake.lake import Lake
-from mmlake.sources.shard import PART_MARK, Shard
+from mmlake.sources.shard import LOOSE, Shard
 from mmlake.tables import Slot, Stamp, Tables
 
 
@@ -34,11 +35,11 @@ def former_tables(lake: Lake, slot: Slot) -> list[Former]:
     if (stamp := lake.tables.stamp(slot)) is not None:
         return [Former(lake.tables, slot, stamp)]
     aside = aside_tables(lake)
-    directory, _, part = slot.shard.partition(PART_MARK)
+    keys = aside.shards(slot.table, slot.modality)
+    shards = lake.registry.some([slot.shard, *keys]) if keys else {}
     found = []
-    for key in aside.shards(slot.table, slot.modality):
-        own, _, other = key.partition(PART_MARK)
-        if own == directory and (other.startswith(part) or part.startswith(other)):
+    for key in keys:
+        if slot.shard in shards and key in shards and _share_files(shards[slot.shard], shards[key]):
             one = Slot(slot.table, slot.modality, key)
             if (stamp := aside.stamp(one)) is not None:
                 found.append(Former(aside, one, stamp))
@@ -80,14 +81,29 @@ def forget_aside(lake: Lake, shards: Iterable[Shard]) -> None:
     held = aside_tables(lake)
     if not held.root.is_dir():
         return
-    keys = [(shard.key.partition(PART_MARK)[0], shard) for shard in shards]
+    heirs = defaultdict[str, list[Shard]](list)  # by the directories that their files lie in
+    for shard in shards:
+        for path in shard.homes if shard.format == LOOSE else ():
+            heirs[path].append(shard)
     for table in sorted(path.name for path in held.root.iterdir()):
         for modality in held.modalities(table):
-            for key in held.shards(table, modality):
-                heirs = [one for own, one in keys if own == key.partition(PART_MARK)[0] and modality in one.modalities]
-                if all(lake.tables.has(table, modality, heir.key) for heir in heirs):
+            keys = held.shards(table, modality)
+            gone = lake.registry.some(keys)
+            for key in keys:
+                of_it = [heir for path in gone[key].homes for heir in heirs[path]] if key in gone else []
+                if all(lake.tables.has(table, modality, one.key) for one in of_it if modality in one.modalities):
                     held.remove(Slot(table, modality, key))
                     _forget_kept(lake, Slot(table, modality, key))
+
+
+def _share_files(one: Shard, other: Shard) -> bool:
+    """Whether files of one of the shards may be, or have been, of the other: both are of one directory, and neither of
+    another part of it."""
+    if set(one.homes).isdisjoint(other.homes):
+        return False
+    parts = (one.part, other.part)
+    is_one_division = one.path == other.path and bool(one.directories) == bool(other.directories)
+    return not is_one_division or parts[0].startswith(parts[1]) or parts[1].startswith(parts[0])
 
 
 def files_kept(lake: Lake, slot: Slot) -> Iterable[Path]:

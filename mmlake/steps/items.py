@@ -21,7 +21,7 @@ from mmlake.tables import Slot
 
 def make_items(job: Job) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
-    if not job.lake.landing.has(shard.path):
+    if not any(map(job.lake.landing.has, shard.directories or (shard.path,))):
         # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
         raise MmlakeError(
             f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "

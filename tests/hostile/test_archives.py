@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -67,11 +68,15 @@ def test_directories_with_every_odd_name_are_shards_whose_keys_lead_back(tmp_pat
     for number, name in enumerate(_LISTED_NAMES):
         (tmp_path / "in" / name).mkdir(parents=True)
         (tmp_path / "in" / name / "a.txt").write_text(f"text {number}")
-    shards = sources.scan(tmp_path / "in", settings=SETTINGS)
+    shards = sources.scan(tmp_path / "in", settings=replace(SETTINGS, gather_above=10**6))
     assert len({shard.key for shard in shards}) == len(shards) == len(os.listdir(os.fsencode(tmp_path / "in")))
     for shard in shards:
         assert sources.path_of_key(shard.key) == shard.path
         assert shard.key.isascii() and "..." not in shard.key and not shard.key.startswith("/")
+    (one,) = sources.scan(tmp_path / "in", settings=SETTINGS)  # they are gathered
+    assert set(one.directories) == {shard.path for shard in shards}
+    texts = [item.content.head(100) for item in sources.read(one, landing=tmp_path / "in", settings=SETTINGS)]
+    assert sorted(texts) == sorted(f"text {number}".encode() for number in range(len(shards)))
 
 
 @pytest.mark.parametrize("dialect", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT], ids=["pax", "gnu"])

@@ -99,7 +99,8 @@ def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[
         assert [row["modality"] for row in found] == [item.modality for item in items]
         for row in found:
             assert (row["status"] == "ok") == (row["error_code"] is None) == (row["materialize_error"] is None)
-            assert row["sample_id"].startswith(f"{shard.key}/")
+            homes = map(sources.shard_key, shard.directories) if shard.directories else [shard.key]
+            assert row["sample_id"].startswith(tuple(f"{home}/" for home in homes))
             if row["digest"] is not None:
                 data = sources.fetch(SourceRef.from_json(row["source_ref"]), landing=root, settings=settings)
                 assert hashlib.sha256(data).hexdigest() == row["digest"], row

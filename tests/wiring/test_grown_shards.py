@@ -319,3 +319,39 @@ def test_a_directory_that_is_divided_keeps_its_rows_and_holds_no_file_twice(tmp_
     again = opened(tmp_path / "grown", few, sources={"max_loose_files": 4})
     assert again.tables.shards("items", "image") == ["photos"] and parts["image/embeddings[photos]"] == 0
     assert versions(again) == versions(opened(tmp_path / "one", few, sources={"max_loose_files": 4}))
+
+
+def test_directories_that_come_to_be_gathered_and_apart_again_keep_their_rows(tmp_path, parts) -> None:
+    few = {f"photos/{at}/p.png": make.picture(at) for at in range(1, 4)}
+    most = few | {"photos/4/p.png": make.picture(4), "photos/4/q.png": b"\x89PNG"}
+    opened(tmp_path / "grown", few, sources={"gather_above": 3})
+    parts.clear()
+    grown = opened(tmp_path / "grown", most, sources={"gather_above": 3})
+    assert grown.tables.shards("items", "image") == ["photos~~"]
+    # what is new, and what fails: its measures are tried again
+    assert {name: num for name, num in parts.items() if "[" in name} == {
+        f"image/{step}[photos~~]": 2 for step in BY_ROWS
+    }
+    assert versions(grown) == versions(opened(tmp_path / "new", most, sources={"gather_above": 3}))
+    assert steps.aside_tables(grown).shards("tracks", "image") == ["photos/1", "photos/2", "photos/3"]
+    pipeline.refresh(grown)
+    assert steps.aside_tables(grown).shards("tracks", "image") == [] and kept_problems(grown) == []
+    parts.clear()
+    again = opened(tmp_path / "grown", few, sources={"gather_above": 3})
+    assert again.tables.shards("items", "image") == ["photos/1", "photos/2", "photos/3"]
+    assert {num for name, num in parts.items() if "[" in name} == {0}
+    assert versions(again) == versions(opened(tmp_path / "one", few, sources={"gather_above": 3}))
+
+
+def test_gathered_directories_that_are_divided_otherwise_keep_their_rows(tmp_path, parts) -> None:
+    few = {f"photos/{at}/p.png": make.picture(at) for at in range(1, 5)}
+    most = few | {f"photos/{at}/p.png": make.picture(at) for at in range(5, 7)}
+    gather = {"gather_above": 3, "max_loose_files": 4}
+    opened(tmp_path / "grown", few, sources=gather)
+    parts.clear()
+    grown = opened(tmp_path / "grown", most, sources=gather)
+    shards = grown.tables.shards("items", "image")
+    assert len(shards) > 1 and all(shard.startswith("photos~~") for shard in shards)
+    assert sum(parts[f"image/tracks[{shard}]"] or 0 for shard in shards) <= 2
+    assert versions(grown) == versions(opened(tmp_path / "new", most, sources=gather))
+    assert grown.tables.concat("items", "image").num_rows == 6

@@ -239,7 +239,8 @@ class Placement:
         names = [
             (directory, self._listed[directory].names_digest)
             for directory in dict.fromkeys((home or ".", *(self._sorted[first:last] if home else self._sorted)))
-            if directory in self._listed
+            # places that were asked for and hold nothing are listed too, some scans more of them than others
+            if directory in self._listed and self._listed[directory].num_files
         ]
         version = hashlib.sha256(repr(names).encode("utf-8", "surrogateescape")).hexdigest()
         return Entry(f"{home or '.'}/**", len(names), 0, version=version)
