@@ -48,12 +48,12 @@ def _land(folder: Path, *, num: int, seed: int) -> None:
         scene.save(folder / f"{seed}-{at:06}.jpg", quality=90 if at % 3 != 2 else int(rng.integers(30, 80)))
 
 
-def _run(base: Path) -> tuple[float, float, float]:
-    """(CPU seconds, wall seconds, MiB at most) of one run and its workers."""
+def run(base: Path, *options: str) -> tuple[float, float, float]:
+    """(CPU seconds, wall seconds, MiB at most) of one run and its workers, from `landing` to `lake` in the folder."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-c", "from mmlake_assets.console import entry; entry()", "run"]
     places = ["--landing", str(base / "landing"), "--lake", str(base / "lake")]
-    subprocess.run([*command, *places], check=True, capture_output=True)
+    subprocess.run([*command, *places, *options], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return round(cpu, 1), round(time.perf_counter() - began, 1), round(after.ru_maxrss / 1024)
@@ -77,7 +77,7 @@ def main() -> None:
         first = 0.0
         for seed, (what, name, num) in enumerate(steps, 1):
             _land(base / "landing" / name, num=num, seed=seed)
-            cpu, wall, memory = _run(base)
+            cpu, wall, memory = run(base)
             first = first or cpu
             row = {"what": what, "new": num, "cpu_s": cpu, "share": round(cpu / first, 3), "wall_s": wall}
             print(json.dumps(row | {"max_mib": memory}), flush=True)

@@ -68,12 +68,13 @@ def scan(
         _emit_left_out(zone, as_json=as_json)
         return
     shards = scan_all(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
-    rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
-    data = [
-        {"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes}
-        for shard in shards
+    fields = ("key", "format", "modalities", "size_bytes", "directories")
+    data = [{name: getattr(shard, name) for name in fields} for shard in shards]
+    rows = [
+        [one.key, one.format, ", ".join(one.modalities), one.size_bytes, len(one.directories) or ""] for one in shards
     ]
-    drawn = table(number_of(len(rows), "shard"), ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])
+    columns, numbers = ["shard", "format", "modalities"], ["bytes", "directories"]
+    drawn = table(number_of(len(rows), "shard"), [*columns, *numbers], rows, right=numbers)
     nothing = f"nothing to ingest in {zone.location}: no files but hidden, unfinished (.part, .tmp) and marker files"
     counts = Counter[str]()
     if not as_json and limit is None:

@@ -327,6 +327,13 @@ def test_the_help_begins_with_what_a_person_begins_with() -> None:
     assert list(dict.fromkeys(panels)) == ["Run", "Inspect", "Versions", "Maintain"]
 
 
+def test_a_scan_says_how_many_directories_are_one_shard(tmp_path: Path) -> None:
+    zone = make.land(tmp_path / "in", {f"pages/{at}/page.txt": b"A text." for at in range(70)})
+    (row,) = read("scan", "--landing", zone)
+    assert row["key"] == "pages~~" and len(row["directories"]) == 70
+    assert "pages~~" in (shown := call("scan", "--landing", zone)) and " 70" in shown
+
+
 def test_a_scan_of_nothing_says_so(tmp_path: Path) -> None:
     assert (
         call("scan", "--landing", tmp_path)
