@@ -28,7 +28,7 @@ class SourceSettings:
     # of work to lose.
     gather_above: int = 64
     # directories; where more of fewer than 1,000 files and 1 GiB each lie in and below one, they are one shard, not one
-    # each. A shard takes .3 s beyond its items; 64 are some twenty, and still a list that a person can read.
+    # each. A shard takes .4 CPU s beyond its items; 64 are half a minute, and still a list that a person can read.
     max_json_depth: int = 100
     # levels; deeper nesting is refused at one fixed depth, where Python's own limit would depend on the caller's stack.
     max_small_member_bytes: int = 4096
