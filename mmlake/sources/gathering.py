@@ -1,9 +1,9 @@
-"""Which directories are one shard together: a shard costs what hundreds of small texts do, and corpora of speakers,
+"""Which directories are one shard together: a shard costs what dozens of small texts do, and corpora of speakers,
 products or pages have thousands of directories of a handful of files each.
 
 It follows from names and sizes alone, from below: where more than `sources.gather_above` directories of few files lie
 in and below one directory, they are gathered there; what they are together counts further above as one, while it has
-few files itself. So at most that many directories of few files are shards of their own, whatever the tree looks like.
+few files itself. So at most that many directories of few files are shards of their own, whatever the tree is like.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
 from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader
+from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader, item_id_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Defaults, Shard, defaults_of, each_directory, hinted_modality, shard_key
 from mmlake.sources.stored_files import StoredFiles
@@ -258,11 +258,6 @@ def reingest(
     return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))
 
 
-def item_id_of(key: str, item: RawItem) -> str:
-    """The name of the row of an item of the shard with that key, unique in the lake."""
-    return f"{key}#{item.ordinal:06d}"
-
-
 class _Rows:
     """Stored items as rows of ITEMS; the columns that are not here are null."""
 
@@ -275,8 +270,8 @@ class _Rows:
     def __init__(self, key: str) -> None:
         """key: of the shard."""
         self._key, self._parts = key, list[pa.Table]()
-        self._defaults: Defaults | None = None
-        self.entries: Mapping[str, Entry] = {}  # the loose files of the directory that rows come from, by path
+        self._defaults: Defaults
+        self.entries: Mapping[str, Entry]  # the loose files of the directory that rows come from, by path
         # of all rows in one list: as many rows that live until then would cost more in garbage collection than making
         # them
         self._cells: list[Any] = []
@@ -293,7 +288,6 @@ class _Rows:
 
     def add(self, item: RawItem) -> None:
         """One more row."""
-        assert self._defaults is not None
         fault = item.fault
         self._cells += (
             item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
@@ -317,7 +311,6 @@ class _Rows:
 
     def _licence(self, licence: str | None) -> str:
         # A licence that the record names in unknown words is unknown: the directory's would be another one.
-        assert self._defaults is not None
         return self._defaults.licence if licence is None else spdx_licence(licence)
 
     def _said(self, item: RawItem) -> str | None:

@@ -322,6 +322,11 @@ class Reading:
         return self.fault(1006, f"{what}=0 not in [1, inf)", modality=modality, content=Content(self.open))
 
 
+def item_id_of(key: str, item: RawItem) -> str:
+    """The name of the row of an item of the shard with that key, unique in the lake."""
+    return f"{key}#{item.ordinal:06d}"
+
+
 def role_of(modality: str) -> str:
     """The role of a row of which nothing more is known."""
     return "document" if modality == "text" else "media"
