@@ -11,7 +11,7 @@ from mmlake import schemas
 from mmlake.dedup.matching import RELATIONS
 from mmlake.dedup.star_edges import Stars
 
-_NAMES = pa.array([RELATIONS.get(at) for at in range(max(RELATIONS) + 1)], pa.string())
+_NAMES = [RELATIONS.get(at) for at in range(max(RELATIONS) + 1)]
 _SPANS = ("left_start_s", "left_end_s", "right_start_s", "right_end_s")
 
 
@@ -28,7 +28,7 @@ def table_of(found: Stars, digests: pa.Array, methods: Sequence[str], *, tier: s
             "right": digests.take(pa.array(np.array(found.right, np.int64))),
             "tier": pa.repeat(tier, num),
             "method": pa.array(methods, pa.string()).take(pa.array(np.array(found.method, np.int8))),
-            "relation": _NAMES.take(pa.array(np.array(found.relation, np.int8))),
+            "relation": pa.array(_NAMES, pa.string()).take(pa.array(np.array(found.relation, np.int8))),
             "score": pa.array(np.fromiter((round(score, 6) for score in found.score), np.float64, num)),
             "bound": pa.array(np.full(num, bound)),
             **spans,

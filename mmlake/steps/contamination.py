@@ -14,7 +14,7 @@ from mmlake.steps.cross import components_of
 from mmlake.steps.eval_sets import EvalUnits, eval_revision, eval_units, prints_and_vectors
 from mmlake.steps.step import Job, Step
 
-_TIERS = pa.array(["exact", "near", "semantic"])  # cheapest first: of one pair only the first one's row stays
+_TIERS = ["exact", "near", "semantic"]  # cheapest first: of one pair only the first one's row stays
 
 
 def _contamination(job: Job) -> pa.Table:
@@ -94,7 +94,7 @@ def _semantic(job: Job, fingerprints: pa.Table, embeddings: pa.Table, units: Eva
 
 def _best(hits: pa.Table) -> pa.Table:
     """One row per pair: that of the cheapest tier, of its methods the one with the highest score."""
-    hits = hits.append_column("rank", pc.index_in(hits["tier"], value_set=_TIERS))
+    hits = hits.append_column("rank", pc.index_in(hits["tier"], value_set=pa.array(_TIERS)))
     keys = [("rank", "ascending"), ("score", "descending"), ("method", "ascending")]
     return standing.first_per_key(hits.sort_by(keys), ["digest", "eval_digest"]).drop_columns("rank")
 

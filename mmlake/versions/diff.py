@@ -16,7 +16,6 @@ from mmlake.versions.reasons import Reasons
 from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES, piece
 from mmlake.versions.segments import Segment
 
-_NO_SAMPLES = VERSION_SAMPLES.empty_table()
 _MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string())).append(pa.field("reason", pa.string()))
 _CHANGED = pa.schema(
     [
@@ -85,10 +84,11 @@ def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], p
     """The difference from `before` to `after`. read: gives the rows of a segment."""
     shared = {segment.digest for segment in before.segments} & {segment.digest for segment in after.segments}
     old, new = _by_shard(before.segments, shared), _by_shard(after.segments, shared)
-    gone, come, changed = [_NO_SAMPLES], [_NO_SAMPLES], [_CHANGED.empty_table()]
+    none = VERSION_SAMPLES.empty_table()
+    gone, come, changed = [none], [none], [_CHANGED.empty_table()]
     for shard in sorted(old.keys() | new.keys(), key=str):  # one in memory at a time
         was, now = (
-            pa.concat_tables([_NO_SAMPLES, *(read(one, VERSION_SAMPLES) for one in side.get(shard, ()))])
+            pa.concat_tables([none, *(read(one, VERSION_SAMPLES) for one in side.get(shard, ()))])
             for side in (old, new)
         )
         went, came, both = _matched(was, now)

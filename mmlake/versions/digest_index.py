@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from mmlake.versions.sample_schemas import piece
 
 _DIGITS = 64  # of a SHA-256 in hexadecimal
-_NONE = pa.scalar("0" * _DIGITS)
+_NONE = "0" * _DIGITS
 
 
 class DigestIndex:

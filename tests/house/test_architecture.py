@@ -31,6 +31,7 @@ HEAVY = (
     "pocketsphinx",
     "trafilatura",
     "boto3",
+    "pandas",  # which pyarrow loads for the first array that is made
 )
 
 
