@@ -21,7 +21,8 @@ from mmlake.sources.shard import PART_MARK
 
 FEW_FILES = 1_000  # a directory of as many is a shard of its own: what the shard costs is little next to them
 FEW_BYTES = 1 << 30  # the same of a directory of films
-_MOST_BYTES = 16 << 30  # of the files of one shard: some hours of films, which a run that stops would lose
+# of one shard: of more there are sixteen or so, which cores share, and of which a new directory changes one
+MOST_FILES, _MOST_BYTES = 2_000, 4 << 30
 
 
 class Size(NamedTuple):
@@ -78,7 +79,7 @@ def _parts(unit: _Unit, sizes: Mapping[str, Size], settings: SourceSettings) -> 
 
     def fits(directories: Sequence[str]) -> bool:
         size = _sum([sizes[directory] for directory in directories])
-        return size.num_files <= settings.max_loose_files and size.num_bytes <= _MOST_BYTES
+        return size.num_files <= min(MOST_FILES, settings.max_loose_files) and size.num_bytes <= _MOST_BYTES
 
     hashed = [(hashlib.sha256(path.encode()).hexdigest(), path) for path in unit.directories]
     return [

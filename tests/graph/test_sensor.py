@@ -71,6 +71,17 @@ def test_a_new_file_is_registered(zone: Zone) -> None:
     assert zone.shards() == ["text/a.jsonl", "text/b.jsonl"]
 
 
+def test_many_directories_of_few_files_are_one_partition_once_each_is_settled(zone: Zone) -> None:
+    for at in range(70):
+        zone.put(f"pages/{at}/page.txt", make.prose(at).encode())
+    zone.put("pages/70/page.txt", b"half of a te", settled=False)
+    zone.tick()
+    assert zone.shards() == ["text/a.jsonl"]
+    zone.put("pages/70/_SUCCESS", b"", settled=False)
+    zone.tick()
+    assert sorted(zone.shards()) == ["pages~~", "text/a.jsonl"]
+
+
 def test_a_tar_of_two_modalities_is_registered_in_both(zone: Zone) -> None:
     zone.put("mixed/s.tar", make.tar({"0.png": make.picture(1), "0.txt": b"a red square"}))
     zone.tick()

@@ -19,7 +19,7 @@ from mmlake.remote.backoff import Retries
 from mmlake.remote.credentials import VARIABLE, Logins, options_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.storages import _in_our_words, _info_of
-from mmlake.sources import SourceSettings, scan
+from mmlake.sources import SourceSettings, read, scan
 
 BIG = np.random.default_rng(1).bytes(300_000)
 SMALL = RemoteSettings(block_bytes=1 << 15, request_blocks=2, ahead_blocks=4)
@@ -96,6 +96,15 @@ def test_reading_the_head_fetches_the_head(memory: Any, monkeypatch: pytest.Monk
     with FilesystemLanding("memory://in", remote=SMALL).sparing().open("big.bin") as file:
         file.read(100)
     assert sum(fetched) <= 2 * SMALL.block_bytes
+
+
+def test_many_directories_of_few_files_are_read_as_one_shard(memory: Any) -> None:
+    memory.pipe({f"/in/d/{at}/{at}.txt": f"text {at}".encode() for at in range(70)})
+    landing, settings = as_landing("memory://in"), SourceSettings()
+    (shard,) = scan(landing, settings=settings)
+    items = read(shard, landing=landing, settings=settings)
+    found = {item.sample_id: item.content.head(99) for item in items if item.content}
+    assert shard.key == "d~~" and found == {f"d/{at}/{at}": f"text {at}".encode() for at in range(70)}
 
 
 def test_a_changed_file_is_a_new_revision_of_its_shard(memory: Any) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mmlake import pipeline, sources
 from mmlake.landing import as_landing
 from mmlake.rows import read_rows
-from mmlake.sources.gathering import FEW_BYTES, FEW_FILES, Gathered, Size, gathered
+from mmlake.sources.gathering import FEW_BYTES, FEW_FILES, MOST_FILES, Gathered, Size, gathered
 from mmlake.sources.shard import Shard
 from tests.sources.corpora.builders import coco, landed, librispeech
 from tests.sources.source_builders import jsonl, png, rows_of, wav
@@ -49,11 +49,11 @@ def test_a_directory_of_many_files_or_bytes_stays_a_shard_of_its_own():
 
 
 def test_too_many_files_for_one_shard_are_parts_and_a_new_directory_changes_one():
-    files = {f"a/{at:05d}": 100 for at in range(300)}
-    before, after = of(files, max_loose_files=4000), of({**files, "a/new": 100}, max_loose_files=4000)
+    files = {f"a/{at:05d}": 100 for at in range(200)}
+    before, after = of(files), of({**files, "a/new": 100})
     assert len(before) == len(after) == 16 and len(set(before) - set(after)) == 1
     assert sorted(path for one in before for path in one.directories) == sorted(files)
-    assert all(one.part == f"~{at:x}" and len(one.directories) <= 40 for at, one in enumerate(before))
+    assert all(one.part == f"~{at:x}" and len(one.directories) <= 20 for at, one in enumerate(before))
 
 
 def test_a_directory_is_gathered_by_its_path_however_that_is_spelled():
@@ -68,16 +68,16 @@ def test_a_directory_is_gathered_by_its_path_however_that_is_spelled():
     st.integers(0, 8),
 )
 def test_every_directory_is_in_one_shard_and_few_small_ones_are_left(num_files, above):
-    found = of(num_files, above, max_loose_files=3000)
+    found = of(num_files, above)
     taken = Counter(path for one in found for path in one.directories)
     assert set(taken.values()) <= {1} and all(num_files[path] < FEW_FILES for path in taken)
     for one in found:
         assert all(one.path == "." or f"{path}/".startswith(f"{one.path}/") for path in one.directories)
-        assert len(one.directories) == 1 or sum(num_files[path] for path in one.directories) <= 3000
+        assert len(one.directories) == 1 or sum(num_files[path] for path in one.directories) <= MOST_FILES
     together = [sum(num_files[path] for path in one.directories) for one in found if one.part == "~"]
     left = sum(num < FEW_FILES and path not in taken for path, num in num_files.items())
     assert left + sum(num < FEW_FILES for num in together) <= max(above, 1)
-    assert found == of(dict(reversed(num_files.items())), above, max_loose_files=3000)
+    assert found == of(dict(reversed(num_files.items())), above)
 
 
 def corpus() -> dict[str, bytes]:
