@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from mmlake.landing import as_landing
 from mmlake.rows import read_rows
 from mmlake.sources.gathering import FEW_BYTES, FEW_FILES, MOST_FILES, Gathered, Size, gathered
 from mmlake.sources.shard import Shard
+from mmlake.store import BlobStore
 from tests.sources.corpora.builders import coco, landed, librispeech
 from tests.sources.source_builders import jsonl, png, rows_of, wav
 
@@ -140,6 +143,18 @@ def test_rows_for_a_table_are_those_of_each_directory(tmp_path):
     assert {row["sample_id"]: row["source"] for row in rows} == {
         f"d/{at}/{at}": "seven" if at == 7 else "d" for at in range(70)
     }
+
+
+def test_a_row_that_is_read_again_is_the_one_of_its_directory(tmp_path):
+    root = landed(tmp_path / "in", corpus())
+    shard = next(shard for shard in sources.scan(root, settings=TOGETHER) if shard.directories)
+    given = {"landing": root, "store": BlobStore(tmp_path / "blobs"), "settings": TOGETHER}
+    before = sources.ingest(shard, "image", **given)
+    wanted = before["item_id"].to_pylist()[3:5]
+    damaged = before.set_column(before.schema.get_field_index("digest"), "digest", pa.nulls(len(before), pa.string()))
+    again = sources.reingest(shard, "image", damaged, wanted=wanted, **given)
+    taken = pc.is_in(before["item_id"], pa.array(wanted))
+    assert again.filter(taken).equals(before.filter(taken)) and again["digest"].null_count == len(before) - 2
 
 
 def test_a_directory_that_went_since_the_scan_costs_its_own_rows_alone(tmp_path):
