@@ -90,8 +90,9 @@ def forget_aside(lake: Lake, shards: Iterable[Shard]) -> None:
             keys = held.shards(table, modality)
             gone = lake.registry.some(keys)
             for key in keys:
-                of_it = [heir for path in gone[key].homes for heir in heirs[path]] if key in gone else []
-                if all(lake.tables.has(table, modality, one.key) for one in of_it if modality in one.modalities):
+                of_it = (heir for path in gone[key].homes for heir in heirs[path]) if key in gone else ()
+                left = {heir.key for heir in of_it if modality in heir.modalities}
+                if all(lake.tables.has(table, modality, heir) for heir in left):
                     held.remove(Slot(table, modality, key))
                     _forget_kept(lake, Slot(table, modality, key))
 
