@@ -3,6 +3,7 @@ scan are not opened."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.siblings import without_bookkeeping
+from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in, is_named, parts_of
 from mmlake.sources.gathering import Size, gathered
@@ -78,6 +79,7 @@ class Scan:
         searched for modalities; None: all."""
         self.left, self._reader, self._landing = left, reader, reader.landing
         self._known, self._around, self._limit = known, around, limit
+        self._defaults = functools.cache(functools.partial(default_files, self._landing))  # of a directory
         # directory -> paths of the files that might be manifests and were loose at the last scan
         self._still: dict[str, set[str]] = {}
         self._homes: dict[str, _Home] = {}  # of directories that need not be listed again
@@ -87,7 +89,7 @@ class Scan:
         """The shards of these directories, none of which are gathered; None: of all."""
         found: list[Shard] = []
         inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
-        few: dict[str, list[Entry]] = {}  # directories that may be gathered
+        few: dict[str, tuple[list[Entry], Size]] = {}  # directories that may be gathered
         # directories whose files describe those of other directories: read when all are listed
         describing = dict[str, list[Entry]]()
         for directory, entries in self._landing.directories() if listing is None else sorted(listing.items()):
@@ -97,8 +99,8 @@ class Scan:
             entries = without_bookkeeping(directory, entries, self._landing)
             if listing is None:
                 self._around.learn(directory, entries)
-                if self._size(entries).is_few:
-                    few[directory] = entries
+                if (size := self._size(entries)).is_few:
+                    few[directory] = entries, size
                     continue
             if self._around.holds_companions(directory):
                 describing[directory] = entries
@@ -108,15 +110,15 @@ class Scan:
             found += self._in_home(home)
         return list({shard.key: shard for shard in (*found, *self._whole(inside))}.values())
 
-    def _gathered(self, few: Mapping[str, list[Entry]]) -> list[_Home]:
+    def _gathered(self, few: Mapping[str, tuple[list[Entry], Size]]) -> list[_Home]:
         """Those directories, gathered where they are many."""
-        sizes = {path: size for path, entries in few.items() if (size := self._size(entries)).num_files}
+        sizes = {path: size for path, (_, size) in few.items() if size.num_files}
         homes = [
-            _Home(one.path, {path: few[path] for path in one.directories}, one.part)
+            _Home(one.path, {path: few[path][0] for path in one.directories}, one.part)
             for one in gathered(sizes, self._reader.settings)
         ]
         self._homes = {path: home for home in homes for path in home.listing}
-        return homes + [_Home(path, {path: files}) for path, files in few.items() if path not in self._homes]
+        return homes + [_Home(path, {path: files}) for path, (files, _) in few.items() if path not in self._homes]
 
     def _size(self, entries: Sequence[Entry]) -> Size:
         """How many files there are whose names claim no container."""
@@ -126,7 +128,7 @@ class Scan:
     def _whole(self, inside: Mapping[str, list[Entry]]) -> Iterator[Shard]:
         """The shards of directories that are one each."""
         for path, entries in inside.items():
-            governing = default_files(self._landing, path.rpartition("/")[0] or ".")
+            governing = self._defaults(path.rpartition("/")[0] or ".")
             if (same := self._same(LANCE, path, [*entries, *governing], limit=self._limit)) is not None:
                 yield same
             elif self.left > 0:
@@ -138,10 +140,10 @@ class Scan:
         """The shards of a directory, or of those that are gathered: containers, and the loose files."""
         if not home.part:
             self._homes[home.path] = home
-        found, changed = list[Shard](), dict[str, list[Entry]]()
+        found, changed, next_to = list[Shard](), dict[str, list[Entry]](), dict[str, Siblings]()
         for directory, entries in home.listing.items():
-            changed[directory] = []
-            defaults, siblings = default_files(self._landing, directory), self._reader.siblings(directory)
+            changed[directory], defaults = [], self._defaults(directory)
+            next_to[directory] = siblings = self._reader.siblings(directory)
             for entry in entries:
                 old = as_found(self._known.get(shard_key(entry.path)), self._limit)
                 if (
@@ -155,7 +157,7 @@ class Scan:
                     changed[directory].append(entry)
         if any(changed.values()):
             governing = self._governing(home)
-            more, loose = self._opened_of(home, changed, self._unchanged(home, changed, governing))
+            more, loose = self._opened_of(changed, next_to, self._unchanged(home, changed, governing))
             found += more
             # Which of the files that were not opened are loose is not known, so the loose shards of the directories
             # stay what they were.
@@ -165,14 +167,14 @@ class Scan:
         return found
 
     def _opened_of(
-        self, home: _Home, changed: Mapping[str, list[Entry]], unchanged: set[str]
+        self, changed: Mapping[str, list[Entry]], next_to: Mapping[str, Siblings], unchanged: set[str]
     ) -> tuple[list[Shard], dict[str, list[Entry]] | None]:
-        """(the containers among the files that changed, the loose files by directory). unchanged: paths of files that
-        are known to be loose. None in place of loose files where some may not be opened any more."""
+        """(the containers among the files that changed, the loose files by directory). next_to: what is next to files
+        of each directory. unchanged: paths of files that are known to be loose. None in place of loose files where some
+        may not be opened any more."""
         found, loose, is_seen_whole = list[Shard](), dict[str, list[Entry]](), True
         for directory, entries in changed.items():
-            siblings, defaults = self._reader.siblings(directory), default_files(self._landing, directory)
-            here = []
+            siblings, here = next_to[directory], list[Entry]()
             for entry in entries:
                 if entry.path in unchanged:
                     here.append(entry)
@@ -184,7 +186,7 @@ class Scan:
                     here.append(entry)
                 else:
                     reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)
-                    depends_on = [*defaults, *self._around.dependencies(entry)]
+                    depends_on = [*self._defaults(directory), *self._around.dependencies(entry)]
                     found.append(self._opened(name, entry.path, [reading], [entry], depends_on))
             if here:
                 loose[directory] = here
@@ -238,7 +240,7 @@ class Scan:
         found = [
             entry
             for directory in home.listing
-            for entry in (*default_files(self._landing, directory), *self._around.companions_of(directory))
+            for entry in (*self._defaults(directory), *self._around.companions_of(directory))
         ]
         return list(dict.fromkeys(found)) if home.part else found
 
