@@ -7,6 +7,7 @@ methods of `Landing` and one more scheme in `opening.py`.
 from __future__ import annotations
 
 from mmlake.landing.addresses import Place, absolute, as_landing, is_address
+from mmlake.landing.ahead import listed_ahead, opened_ahead
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding, refuse_around
@@ -32,8 +33,10 @@ __all__ = [
     "addresses_of",
     "as_landing",
     "is_address",
+    "listed_ahead",
     "naming",
     "native",
+    "opened_ahead",
     "portable",
     "refuse_around",
 ]

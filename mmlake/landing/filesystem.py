@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.landing.walk import walked
 from mmlake.landing.zone import MARKERS, Entry, Landing, is_odd, left_out_as, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.connections import RemoteConnections
@@ -60,22 +61,23 @@ class FilesystemLanding(Landing):
         if self._only is not None:
             yield ".", self.files(".")
             return
-        pending, is_first = [("", 0)], True
-        while pending:
-            directory, depth = pending.pop()
+
+        def listed(node: tuple[str, int]) -> tuple[list[Entry], list[tuple[str, int]]]:
+            directory, depth = node
             found = self._list(directory)
-            if found is None and is_first:
+            if found is None and not depth:
                 raise SettingsError(f"landing zone {self.location} is not there; correct the address")
-            is_first = False
             entries, below = found or ([], [])
-            if entries:
-                yield portable(directory or "."), entries
             if below and depth == _MAX_DEPTH:
                 raise SettingsError(
                     f"landing zone {self.location} has more than {_MAX_DEPTH} levels of directories; name a "
                     "directory below it"
                 )
-            pending.extend((path, depth + 1) for path in reversed(below))
+            return entries, [(path, depth + 1) for path in below]
+
+        for (directory, _), entries in walked(("", 0), listed, num_at_once=self.num_at_once):
+            if entries:
+                yield portable(directory or "."), entries
 
     def files(self, directory: str) -> list[Entry]:
         plain = "" if directory == "." else native(directory)

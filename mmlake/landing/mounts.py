@@ -87,6 +87,13 @@ class Mounts(Landing):
         with naming(name):
             return zone.open(inside)
 
+    def open_listed(self, entry: Entry) -> IO[bytes]:
+        name, zone, inside = self._find(entry.path)
+        if zone is None:
+            return self.open(entry.path)
+        with naming(name):
+            return zone.open_listed(entry._replace(path=inside))
+
     def head(self, path: str, size_bytes: int) -> bytes:
         name, zone, inside = self._find(path)
         with naming(name):

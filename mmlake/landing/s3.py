@@ -15,6 +15,7 @@ from functools import partial
 from typing import IO, Any, cast
 
 from mmlake.errors import UnreadableItem
+from mmlake.landing.walk import walked
 from mmlake.landing.zone import MARKERS, Entry, Landing, left_out_as, native, odd_entry, portable
 from mmlake.remote import sums
 from mmlake.remote.bucket import Bucket, ObjectInfo
@@ -54,20 +55,27 @@ class S3Landing(Landing):
         self._root = f"{self._address.prefix}/" if self._address.prefix else ""
         self._verified = set[str]()  # identities of objects
         self._markers: dict[str, dict[str, Entry]] = {}  # directory -> the markers that its last listing found
+        self._below: dict[str, frozenset[str]] = {}  # the same with names of directories, hidden ones left out
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._markers.clear()
-        pending = ["."]
-        while pending:
-            directory = pending.pop()
-            entries, below = self._list(directory)
+        self._below.clear()
+        for directory, entries in walked(".", self._list, num_at_once=self.num_at_once):
             if entries:
                 yield portable(directory), entries
-            pending.extend(reversed(below))
 
     def files(self, directory: str) -> list[Entry]:
         path = native(directory)
-        return self._list(path)[0] if path == "." or not is_odd(path) else []
+        if path != "." and (is_odd(path) or self._is_absent(path)):
+            return []
+        return self._list(path)[0]
+
+    def _is_absent(self, directory: str) -> bool:
+        """Whether the last listing of the directory above does not have it. Of loose files many are asked for what
+        may lie next to them."""
+        above, _, name = directory.rpartition("/")
+        known = self._below.get(above or ".")
+        return known is not None and name not in known and not name.startswith(".")
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
         """(the directory's files sorted by path, the directories in it sorted)."""
@@ -96,7 +104,7 @@ class S3Landing(Landing):
         for name in below:
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
-        self._markers[directory] = markers
+        self._markers[directory], self._below[directory] = markers, frozenset(below)
         return sorted(entries.values(), key=lambda entry: entry.path), [
             name if directory == "." else f"{directory}/{name}" for name in sorted(below)
         ]
@@ -123,6 +131,15 @@ class S3Landing(Landing):
         found = self.bucket.head(self._address.key(plain))
         if found is None:
             raise Missing
+        return self._opened(found)
+
+    def open_listed(self, entry: Entry) -> IO[bytes]:
+        if entry.version is None or entry.refused is not None:
+            return self.open(entry.path)
+        key = self._address.key(native(entry.path))
+        return self._opened(ObjectInfo(key, entry.size_bytes, entry.version, entry.modified_ns, {}))
+
+    def _opened(self, found: ObjectInfo) -> IO[bytes]:
         if found.size_bytes == 0:
             return io.BytesIO()
 

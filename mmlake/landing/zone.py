@@ -95,6 +95,11 @@ class Landing(ABC):
         """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing
         or not readable."""
 
+    def open_listed(self, entry: Entry) -> IO[bytes]:
+        """As `open`, of a file that was listed a moment ago: the storage need not be asked again how large it is.
+        Raises UnreadableItem 1001 where the file is no longer the one that was listed, as far as that is seen."""
+        return self.open(entry.path)
+
     def head(self, path: str, size_bytes: int) -> bytes:
         """The first bytes of the file, all of it where it has no more. Raises as `open` and as reading does."""
         parts, left = [], size_bytes

@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader, item_id_of
+from mmlake.sources.read_ahead import loose_files_ahead
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Defaults, Shard, defaults_of, each_directory, hinted_modality, shard_key
 from mmlake.sources.stored_files import StoredFiles
@@ -96,18 +99,19 @@ class Reader:
         blob_of: BlobOf | None = None,
         begin: Callable[[Reading], None] = lambda reading: None,
     ) -> Iterator[RawItem]:
-        """Every item of the shard in its one order. begin: is given the reading that the next items come from, which is
-        one for each directory."""
-        ordinal, around = 0, Placement(self.landing.part_of(shard.path), self.parsed) if shard.directories else None
-        for one in each_directory(shard):
-            reading = self.reading_of(one, downloads, around)
-            reading = reading if blob_of is None else replace(reading, blob_of=blob_of)
-            begin(reading)
-            # in no variable of its own: whoever gives up reading ends what reads
-            for item in self._items(one, reading):
-                item.ordinal = ordinal
-                ordinal += 1
-                yield item
+        """Every item of the shard in its one order. begin: is given what the next items are read by, per directory."""
+        around = Placement(self.landing.part_of(shard.path), self.parsed) if shard.directories else None
+        ordinals = count()
+        is_whole = shard.format == LOOSE and shard.limit is None
+        ahead = loose_files_ahead(shard, self.landing, self.connectors.endings, blob_of) if is_whole else None
+        with ahead or nullcontext(self.landing) as landing:
+            for one in each_directory(shard):
+                reading = replace(replace(self, landing=landing).reading_of(one, downloads, around), blob_of=blob_of)
+                begin(reading)
+                # in no variable of its own: whoever gives up reading ends what reads
+                for item in self._items(one, reading):
+                    item.ordinal = next(ordinals)
+                    yield item
 
     def reading_of(self, shard: Shard, downloads: Downloads | None = None, around: Placement | None = None) -> Reading:
         """What a connector needs to read the shard, which gathers no directories. around: what was listed already."""
@@ -141,7 +145,7 @@ class Reader:
             items = self.connectors[shard.format].items
             yield from items(reading) if shard.limit is None else first_samples(items(reading), shard.limit)
         except UnreadableItem as error:
-            # Connectors report every part that they cannot read; what arrives here is a file that does not open at all.
+            # connectors report every part that they cannot read; this is a file that does not open at all
             home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
             yield reading.fault(error.code, error.reason, modality=home)
 
@@ -193,8 +197,7 @@ def ingest(
     parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
     files: loose files that are as they were are not read, and what those of now became is noted there.
 
-    Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
-    scan.
+    Raises ContractBroken where it has a modality that it was not registered for: its files changed since the scan.
     """
     reader = reader_of(landing, settings, parsed, connectors)
     downloads = downloads and downloads.for_table(shard.key, modality, rules=settings)
@@ -272,9 +275,7 @@ class _Rows:
         self._key, self._parts = key, list[pa.Table]()
         self._defaults: Defaults
         self.entries: Mapping[str, Entry]  # the loose files of the directory that rows come from, by path
-        # of all rows in one list: as many rows that live until then would cost more in garbage collection than making
-        # them
-        self._cells: list[Any] = []
+        self._cells: list[Any] = []  # in one list: so many rows would cost more in garbage collection than to make
         self._num_chars = 0
         # what the rows of one sample have in common is made once
         self._metadata: Mapping[str, Any] = NOTHING
@@ -388,8 +389,7 @@ def _store_bytes(item: RawItem, content: Content, store: Blobs, *, num_read: int
 
 
 def _put(content: Content, store: Blobs, extension: str, size_bytes: int) -> tuple[str, int]:
-    """(digest, size) of the content in the store. size_bytes: as the source says, which may be wrong; what is large
-    is not read before it is stored."""
+    """(digest, size) of the content in the store, where what is large goes as it is read. size_bytes: as claimed."""
     is_small = size_bytes <= _SMALL_BYTES
     if is_small and content.first is not None and len(data := content.first(_SMALL_BYTES + 1)) <= _SMALL_BYTES:
         return store.put(data, extension=extension), len(data)

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import IO, NamedTuple, TypeVar
 
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.formats import sniff
-from mmlake.landing import Landing
+from mmlake.landing import Entry, Landing, listed_ahead
 from mmlake.sources.connectors.table import directory_of
+from mmlake.sources.directory_parts import is_in, is_named
+from mmlake.sources.raw_items import BlobOf
+from mmlake.sources.shard import Shard, each_directory
 from mmlake.streams import expect
 
 # of one file, announced behind the range that is read: four requests of 8 MiB, which the read-ahead has in flight at
@@ -62,6 +65,22 @@ def opened_ahead(landing: Landing, wanted: Iterable[tuple[str, list[Span]]]) -> 
                 future.cancel()
             for _, future in waiting:
                 _close(future)
+
+
+def loose_files_ahead(
+    shard: Shard, landing: Landing, endings: tuple[str, ...], blob_of: BlobOf | None
+) -> AbstractContextManager[Landing]:
+    """The landing zone, for one who will read all loose files of the shard in their order. endings: of names that claim
+    a container. blob_of: files that have a blob here are not read to their end."""
+    part = "" if shard.directories else shard.part
+
+    def wanted(entry: Entry) -> int:
+        if is_named(entry, endings) or not is_in(entry, part):
+            return 0
+        return 1 if blob_of is not None and blob_of(entry) is not None else max(1, entry.size_bytes)
+
+    directories = (one.path for one in each_directory(shard))
+    return listed_ahead(landing.part_of(shard.path), directories, wanted)
 
 
 def announced(file: IO[bytes], reads: Iterable[Read]) -> Iterator[Read]:

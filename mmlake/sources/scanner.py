@@ -7,10 +7,10 @@ import functools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing import Entry, Landing, as_landing
+from mmlake.landing import Entry, Landing, as_landing, opened_ahead
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
@@ -173,23 +173,26 @@ class Scan:
         of each directory. unchanged: paths of files that are known to be loose. None in place of loose files where some
         may not be opened any more."""
         found, loose, is_seen_whole = list[Shard](), dict[str, list[Entry]](), True
-        for directory, entries in changed.items():
-            siblings, here = next_to[directory], list[Entry]()
-            for entry in entries:
-                if entry.path in unchanged:
-                    here.append(entry)
-                elif self.left <= 0:
-                    is_seen_whole = False
-                    if (old := self._known.get(shard_key(entry.path))) is not None and old.format != LOOSE:
-                        found.append(old)
-                elif (name := self._reader.format_of(entry, siblings)) == LOOSE:
-                    here.append(entry)
-                else:
-                    reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)
-                    depends_on = [*self._defaults(directory), *self._around.dependencies(entry)]
-                    found.append(self._opened(name, entry.path, [reading], [entry], depends_on))
-            if here:
-                loose[directory] = here
+        unknown = (entry for entry in _all(changed) if entry.path not in unchanged)
+        with opened_ahead(self._landing, unknown if self.left > 0 else ()) as landing:
+            reader = replace(self._reader, landing=landing)
+            for directory, entries in changed.items():
+                siblings, here = next_to[directory], list[Entry]()
+                for entry in entries:
+                    if entry.path in unchanged:
+                        here.append(entry)
+                    elif self.left <= 0:
+                        is_seen_whole = False
+                        if (old := self._known.get(shard_key(entry.path))) is not None and old.format != LOOSE:
+                            found.append(old)
+                    elif (name := reader.format_of(entry, siblings)) == LOOSE:
+                        here.append(entry)
+                    else:
+                        reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)
+                        depends_on = [*self._defaults(directory), *self._around.dependencies(entry)]
+                        found.append(self._opened(name, entry.path, [reading], [entry], depends_on))
+                if here:
+                    loose[directory] = here
         return found, loose if is_seen_whole else None
 
     def _still_of(self, home: _Home) -> list[Shard]:
@@ -206,17 +209,19 @@ class Scan:
         for part, files in self._parts(home, loose).items():
             same = self._same(LOOSE, home.path, [*_all(files), *governing], part=part, limit=self._limit)
             if same is None:
-                readings = (self._reading(directory, own, loose[directory], part) for directory, own in files.items())
-                directories = tuple(sorted(files)) if home.part else ()
-                same = self._opened(
-                    LOOSE, home.path, readings, _all(files), governing, part=part, directories=directories
-                )
+                with opened_ahead(self._landing, _all(files)) as landing:
+                    reader = replace(self._reader, landing=landing)
+                    readings = (self._reading(reader, path, own, loose[path], part) for path, own in files.items())
+                    directories = tuple(sorted(files)) if home.part else ()
+                    same = self._opened(
+                        LOOSE, home.path, readings, _all(files), governing, part=part, directories=directories
+                    )
             found.append(same)
         return found
 
-    def _reading(self, directory: str, own: list[Entry], loose: list[Entry], part: str) -> Reading:
-        """What is needed to read these loose files of the directory."""
-        return self._reader.reading(
+    def _reading(self, reader: Reader, directory: str, own: list[Entry], loose: list[Entry], part: str) -> Reading:
+        """What the reader needs to read these loose files of the directory."""
+        return reader.reading(
             directory,
             entries=own,
             part="" if part.startswith(PART_MARK) else part,

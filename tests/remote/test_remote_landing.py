@@ -19,7 +19,7 @@ from mmlake.remote import bucket
 from mmlake.remote.s3 import Address
 from mmlake.settings import Settings
 from mmlake.sources import SourceSettings
-from mmlake.store import S3Store
+from mmlake.store import BlobStore, S3Store
 from tests import make
 from tests.remote.conftest import KEY_ID, SECRET
 from tests.remote.servers import Fault
@@ -205,6 +205,25 @@ def test_a_scan_of_what_is_known_opens_nothing(client, name, landing, proxy) -> 
     assert {shard.key: shard for shard in sources.scan(landing, settings=SourceSettings(), known=known)} == known
     assert proxy.count("HEAD") == 0
     assert proxy.count("GET", "list-type=2") == len(proxy.seen) == 2
+
+
+@pytest.mark.parametrize("per_directory", [30, 2, 1])
+def test_a_scan_and_an_ingest_ask_for_each_loose_object_once(
+    client, name, landing, proxy, tmp_path, per_directory
+) -> None:
+    pictures = {f"zone/{at // per_directory:02}/{at:02}.png": make.picture(at, width=24, height=18) for at in range(30)}
+    upload(client, name, pictures)
+    proxy.seen.clear()
+    proxy.faults = [Fault(delay_s=0.01, times=10**6)]
+    settings, store = SourceSettings(gather_above=20), BlobStore(tmp_path / "store")
+    shards = sources.scan(landing, settings=settings)
+    tables = [sources.ingest(one, "image", landing=landing, store=store, settings=settings) for one in shards]
+    assert sum(table.num_rows for table in tables) == 30
+    assert {path: proxy.count("GET", path) for path in pictures} == dict.fromkeys(pictures, 1)
+    assert not [path for method, path in proxy.seen if method == "HEAD" and path.endswith(".png")]
+    # what corpora have next to their pictures is not asked for below a directory in which it is not
+    assert not [path for _, path in proxy.seen if "annotations" in path]
+    assert proxy.most_at_once > (1 if per_directory == 30 else 3)
 
 
 def test_new_changed_and_gone_objects_are_noticed(client, name, landing, tmp_path) -> None:

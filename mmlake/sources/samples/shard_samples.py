@@ -58,9 +58,10 @@ class Samples(Surroundings):
     @cached_property
     def modalities(self) -> tuple[str, ...]:
         """The modalities of all rows, or of those of the first samples under a limit, exactly; never empty."""
-        found = set[str]()
+        found, has_records = set[str](), False
         for group in self._first_groups():
             tables, members = self._tables_apart(group)
+            has_records = has_records or any(self.is_json(member) for member in members)
             found.update(modality for table in tables for modality in table.modalities)
             found.update(
                 self.modality(member) for member in members if not self.is_json(member) and not member.is_label
@@ -68,7 +69,7 @@ class Samples(Surroundings):
         found |= {"image"} if self._num_claimed else set()
         found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
         if any(companion.has_texts for companion in self.companions) or (
-            "text" not in found and any(self._has_texts(group) for group in self._first_groups())
+            has_records and "text" not in found and any(self._has_texts(group) for group in self._first_groups())
         ):
             found.add("text")
         return shards.ordered(found) or (self._reading.home,)
