@@ -35,6 +35,7 @@ _CODED = {
     "MP3 128k": ("mp3", ("-c:a", "libmp3lame", "-b:a", "128k")),
     "Opus 8k": ("opus", ("-c:a", "libopus", "-b:a", "8k")),
     "Opus 24k": ("opus", ("-c:a", "libopus", "-b:a", "24k")),
+    "telephone (AMR 12.2k)": ("amr", ("-ar", "8000", "-ac", "1", "-c:a", "libopencore_amrnb", "-b:a", "12.2k")),
     "8 kHz": ("wav", ("-ar", "8000", "-c:a", "pcm_s16le")),
     "8 bit": ("wav", ("-c:a", "pcm_u8")),
     "EQ +-8 dB": (
@@ -45,7 +46,7 @@ _CODED = {
 }
 
 
-def _program() -> str:
+def program() -> str:
     import imageio_ffmpeg
 
     return str(imageio_ffmpeg.get_ffmpeg_exe())
@@ -89,7 +90,7 @@ def _copies(original: Path, folder: Path, rng: np.random.Generator) -> Iterator[
     stem = f"{original.stem}-{rng.integers(1 << 40)}"
     for name, (kind, arguments) in _CODED.items():
         path = folder / f"{stem}-{name.replace(' ', '')}.{kind}"
-        subprocess.run([_program(), "-v", "error", "-y", "-i", original, *arguments, path], check=True)
+        subprocess.run([program(), "-v", "error", "-y", "-i", original, *arguments, path], check=True)
         yield name, path
     samples, rate_hz = soundfile.read(original, always_2d=True, dtype="float32")
     level = float(np.sqrt((samples**2).mean()))
@@ -114,7 +115,7 @@ def _copies(original: Path, folder: Path, rng: np.random.Generator) -> Iterator[
             yield name, path
 
 
-def _inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
+def inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
     """(the measures that decide who stays, mono samples at 16 kHz)."""
     source, parts, rate = _Source(), [], 16_000
     for rate_hz, _, block in placed_sound(path):
@@ -128,8 +129,8 @@ def _inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
 
 def _plain(samples: Samples) -> NDArray[np.uint32]:
     pcm = np.clip(np.rint(samples * 32_767), -32_768, 32_767).astype("<i2")
-    program = [_program(), "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i", "-"]
-    run = subprocess.run([*program, "-f", "chromaprint", "-fp_format", "raw", "-"], input=pcm.tobytes(), stdout=-1)
+    given = [program(), "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i", "-"]
+    run = subprocess.run([*given, "-f", "chromaprint", "-fp_format", "raw", "-"], input=pcm.tobytes(), stdout=-1)
     return np.frombuffer(run.stdout, "<u4")
 
 
@@ -151,13 +152,13 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     rows: list[tuple[int, str, dict[str, float | None], Samples]] = []
     with tempfile.TemporaryDirectory() as place:
         for family, original in enumerate(_originals(data, Path(place), rng, limit)):
-            rows += [(family, name, *_inspected(path)) for name, path in _copies(original, Path(place), rng)]
+            rows += [(family, name, *inspected(path)) for name, path in _copies(original, Path(place), rng)]
     names = [f"{at:064x}" for at in rng.permutation(len(rows)).tolist()]
-    near = _near_pairs(rows, names, settings)
+    near = near_pairs(rows, names, settings)
     gone = {right for left, right, relation in near if relation != "overlaps"}
     family_of = {name: row[0] for name, row in zip(names, rows, strict=True)}
     false = sum(family_of[left] != family_of[right] for left, right, relation in near)
-    cluster = _clusters(names, near)
+    cluster = clusters(names, near)
     firsts = {row[0]: (name, row) for name, row in zip(names, rows, strict=True) if row[1] == _ORIGINAL}
     plain: dict[int, Callable[[Samples], bool]] = {}
     for family, (_, row) in firsts.items():
@@ -178,7 +179,7 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     return Report("audio", table, num_pairs, false, stay, len(firsts), missed, beaten)
 
 
-def _near_pairs(
+def near_pairs(
     rows: list[tuple[int, str, dict[str, float | None], Samples]], names: list[str], settings: DedupSettings
 ) -> list[tuple[str, str, str]]:
     prints = [audio.fingerprint_samples(row[3]) for row in rows]
@@ -205,7 +206,7 @@ def _near_pairs(
     return [(row["left"], row["right"], row["relation"]) for row in pairs if row["relation"] != "apart"]
 
 
-def _clusters(names: list[str], near: list[tuple[str, str, str]]) -> dict[str, str]:
+def clusters(names: list[str], near: list[tuple[str, str, str]]) -> dict[str, str]:
     """The survivor of each recording; stars are one edge deep."""
     root = {name: name for name in names}
     root |= {right: left for left, right, relation in near if relation != "overlaps"}

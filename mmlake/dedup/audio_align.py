@@ -41,6 +41,7 @@ class Common(NamedTuple):
         0.0  # share of the bits firm in both that differ: noise makes bits weak, another phone opposes them
     )
     opposed_worst: float = 0.0  # the same, of the worst quarter of its windows
+    opposed_best: float = 0.0  # of the best quarter
     # words of sound, however faint, by which more precedes and by which more follows the part in one than in the other
     apart: tuple[int, int] = (0, 0)
 
@@ -223,7 +224,7 @@ def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int)
         for total, (first, last) in zip(audible_part, ((low, high), (begin, end)), strict=True)
     ]
     changes = min(_changes(short[low:high]), _changes(long[begin:end]))
-    opposed, opposed_worst = _opposed(short[low:high], other[low:high], window)
+    opposed = _opposed(short[low:high], other[low:high], window)
     margins = _margins(short, low, high), _margins(long, int(begin), int(end))
     return Common(
         float(gain.sum() / max(full.sum(), 1)),
@@ -232,22 +233,23 @@ def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int)
         changes,
         (covered[0], covered[1]),
         (low, high, int(begin), int(end)),
-        opposed,
-        opposed_worst,
+        *opposed,
         (abs(margins[0][0] - margins[1][0]), abs(margins[0][1] - margins[1][1])),
     )
 
 
-def _opposed(one: Words, other: Words, window: int) -> tuple[float, float]:
-    """Share of the bits firm in both that differ: of all, and of the worst quarter of the windows that say enough."""
+def _opposed(one: Words, other: Words, window: int) -> tuple[float, float, float]:
+    """Share of the bits firm in both that differ: of all, and of the worst and the best quarter of the windows that say
+    enough."""
     firm = (one & other) >> _HALF
     ones = np.ones(min(window, len(one)))
     counts = [np.bitwise_count(bits).astype(np.float64) for bits in ((one ^ other) & firm, firm)]
     different, both = (np.convolve(count, ones, "valid") for count in counts)
     is_full = both >= _WORST_SHARE * np.percentile(both, 80)
     local = np.sort(different[is_full] / np.maximum(both[is_full], 1))
-    worst = local[-max(1, len(local) // 4) :].mean()
-    return float(counts[0].sum() / max(counts[1].sum(), 1)), float(worst)
+    quarter = max(1, len(local) // 4)
+    worst, best = local[-quarter:].mean(), local[:quarter].mean()
+    return float(counts[0].sum() / max(counts[1].sum(), 1)), float(worst), float(best)
 
 
 def _margins(words: Words, low: int, high: int) -> tuple[int, int]:

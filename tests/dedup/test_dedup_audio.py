@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 
@@ -312,6 +313,48 @@ def test_words_are_one_where_they_end_together_or_no_bits_oppose_each_other(num_
     word, faint = random_words(rng, 34), random_words(rng, num_faint) & np.uint64(0xFFFFFFFF)
     other = np.concatenate([word, faint])
     other[14 : 14 + num_opposed] ^= np.uint64(0b11111 << 9)
+    assert relation_of_words(word, other) == relation_of_words(other, word) == expected
+
+
+def coded(samples, encode, container):
+    """What a codec of telephones leaves, by the program of imageio-ffmpeg."""
+
+    def run(data, *options):
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-loglevel", "error", *options, "pipe:1"]
+        return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
+    raw = ("-f", "f32le", "-ar", str(RATE), "-ac", "1")
+    sent = run(samples.astype("<f4").tobytes(), *raw, "-i", "pipe:0", "-ar", "8000", *encode, "-f", container)
+    return np.frombuffer(run(sent, "-f", container, "-i", "pipe:0", *raw), "<f4").copy()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "encode", "container"),
+    [
+        (1.0, ("-c:a", "libopencore_amrnb", "-b:a", "12.2k"), "amr"),
+        (0.7, ("-c:a", "g726", "-b:a", "24k"), "wav"),
+    ],
+    ids=["AMR", "G.726"],
+)
+def test_a_word_by_telephone_is_the_same_word_and_no_other(seconds, encode, container):
+    words = [voice(seed, seconds) for seed in range(8)]
+    calls = [coded(word, encode, container) for word in words]
+    assert audio_pairs([*words, *calls]) == {(at, at + 8) for at in range(8)}
+
+
+@pytest.mark.parametrize(
+    ("is_everywhere", "expected"), [(True, SAME), (False, 0)], ids=["a bit in each word", "all in one place"]
+)
+def test_words_that_oppose_each_other_everywhere_are_one_and_in_one_place_are_two(is_everywhere, expected):
+    rng = np.random.default_rng(3)
+    word = random_words(rng, 40)
+    turned = np.uint64(1) << rng.integers(0, 32, 40).astype(np.uint64)
+    weak = np.uint64(0xFF) << rng.integers(0, 25, 40).astype(np.uint64)  # no longer firm
+    other = word & ~(weak << np.uint64(32))
+    if is_everywhere:
+        other = other ^ turned ^ np.roll(turned, 1)
+    else:
+        other[16:24] ^= np.uint64(0b1111100000)
     assert relation_of_words(word, other) == relation_of_words(other, word) == expected
 
 
