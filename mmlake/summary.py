@@ -86,7 +86,7 @@ class Summary:
                 *(row.duplicates[tier] for tier in TIERS),
                 *([row.num_carried] if is_carried else []),
             ]
-            for row in self.modalities
+            for row in [one for one in self.modalities if one.num_shards] or self.modalities
         ]
         rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
         numbers = [

@@ -4,7 +4,7 @@ store."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,10 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     data.refs = [
         name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id
     ]
-    data.rows = [_headline(one, rows, held) for one in summary.modalities]
-    data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
+    # a lake of recordings alone says nothing of films, however much that is
+    there = [one for one in summary.modalities if one.num_rows] or summary.modalities
+    data.rows = [_headline(one, rows, held) for one in there]
+    data.flows = {one.modality: _flow(one, rows, held) for one in there if one.num_rows}
     data.sources = [
         SourceRow(modality=one.modality, **{name: getattr(source, name) for name in _OF_SOURCE})
         for one in summary.modalities
@@ -119,7 +121,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         for rule, count in one.rules.items()
     ]
     recall = made.made_with.get("recall", {})
-    data.tiers = [_tier(one, tier, planted, recall) for one in summary.modalities for tier in one.duplicates]
+    data.tiers = [_tier(one, tier, planted, recall) for one in there for tier in one.duplicates]
     data.clusters = [one for name in lake.parts.modalities for one in clusters_of(lake, examples, name, rows)]
     data.pairs = [one for name in lake.parts.modalities for one in pairs_of(lake, examples, name, rows)]
     data.crossed = [one for name in lake.parts.modalities for one in crossed_of(lake, examples, name, rows)]
@@ -152,7 +154,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()),
         "probe set": data.probe_set,
     }
-    data.notes = _notes(lake)
+    data.notes = _notes(lake, [one.modality for one in there])
     return data
 
 
@@ -288,11 +290,10 @@ def _add_results(lake: Lake, version: str, data: ReportData) -> None:
             data.plan = document["rows"]
 
 
-def _notes(lake: Lake) -> list[str]:
-    """What a reader must know about how this was made."""
+def _notes(lake: Lake, modalities: Sequence[str]) -> list[str]:
+    """What a reader must know about how this was made. modalities: of which there are rows."""
     notes = [
-        f"{modality}: {lake.parts.encoder(lake.encoder_of(modality), modality).description}"
-        for modality in lake.parts.modalities
+        f"{modality}: {lake.parts.encoder(lake.encoder_of(modality), modality).description}" for modality in modalities
     ]
     silent = 0
     for modality in ("audio", "video"):

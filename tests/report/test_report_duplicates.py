@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -75,6 +76,18 @@ def test_pairs_and_clusters_of_a_lake_come_with_what_there_is_to_see(done):
     assert all(pair.left.image for pair in data.pairs if pair.modality == "image")
     near = [one for one in data.clusters if one.tier == "near"]
     assert near and all(one.radius is not None and one.members[1].why for one in near)
+
+
+def test_a_modality_without_a_row_is_left_out(done):
+    lake = done.lake
+    whole = summarize(lake)
+    parts = [replace(one, num_shards=0, num_rows=0) if one.modality == "image" else one for one in whole.modalities]
+    data = gather(lake, done.versions["curated"], planted={}, summary=replace(whole, modalities=parts))
+    there = {one.modality for one in whole.modalities if one.num_rows} - {"image"}
+    assert {row.modality for row in data.rows} == {row.modality for row in data.tiers} == there
+    assert not [note for note in data.notes if note.startswith("image:")]
+    drawn = {str(cell) for cell in replace(whole, modalities=parts).tables()[0].columns[0].cells}
+    assert "image" not in drawn and there < drawn
 
 
 def test_the_benchmark_runs_on_generated_vectors_and_on_those_of_a_lake(done, tmp_path, monkeypatch):
