@@ -33,7 +33,9 @@ from mmlake.tables import Slot
 _LOG = logging.getLogger("mmlake.pipeline")
 
 
-def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None) -> Listing:
+def refresh(
+    lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None, advance: Advance = silent
+) -> Listing:
     """Scan the landing zone and record its shards; what is new, changed and gone since the last scan.
 
     Of several landing zones, one that cannot be inspected is in `Listing.failures`, and its shards stay what they were.
@@ -42,12 +44,13 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     at_most: new and changed shards that are opened; the others are left for the next scan. None opens all.
     settled_before_s: Unix time; shards touched after it are left for a later scan unless a `_SUCCESS` marker stands
     for them. None takes all.
+    advance: called as files are opened.
     """
     known = lake.registry.known()
     foreign = ",".join(sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin}))
     # what was recognised without a plugin's connector, or with one that is gone, is opened anew, once
     is_same = foreign == lake.registry.connectors()
-    listed, failed = _listed(lake, known, at_most) if is_same else _listed(lake, {}, None)
+    listed, failed = _listed(lake, known, at_most, advance) if is_same else _listed(lake, {}, None, advance)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [
@@ -111,7 +114,7 @@ def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:
 
 
 def _listed(
-    lake: Lake, known: Mapping[str, Shard], at_most: int | None
+    lake: Lake, known: Mapping[str, Shard], at_most: int | None, advance: Advance
 ) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
     """(shards of the landing zones that could be inspected, what the others raised)."""
     listed: list[Shard] = []
@@ -128,7 +131,7 @@ def _listed(
             )
         )
         try:
-            listed += _shards(part, lake, known, left)
+            listed += _shards(part, lake, known, left, advance)
             lake.saw(part)
         except (SettingsError, RemoteUnavailable) as error:
             failed[part] = error
@@ -140,7 +143,9 @@ def _listed(
     return listed, failed
 
 
-def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
+def _shards(
+    landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None, advance: Advance
+) -> list[Shard]:
     if lake.limit is None:
         return sources.scan(
             landing,
@@ -149,6 +154,7 @@ def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: i
             at_most=at_most,
             parsed=lake.parsed_files,
             connectors=lake.parts.connectors,
+            advance=advance,
         )
     return scan_first(
         landing,

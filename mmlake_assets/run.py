@@ -17,6 +17,7 @@ from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
+from mmlake.progress import Advance, silent
 from mmlake.publish import (
     Request,
     ask_for,
@@ -62,11 +63,13 @@ def run_lake(
     *,
     recipes: Sequence[str | Request],
     phase: Phase,
+    scanned: Advance = silent,
     before_versions: Callable[[Lake], None] | None = None,
 ) -> Ran:
     """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing
     changed.
 
+    scanned: called as files of the landing zone are opened to see what they are.
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
     open_files.ensure(os.cpu_count() or 1)
@@ -74,7 +77,7 @@ def run_lake(
     with opened.locked("run"):
         drop_damaged_catalog(opened)
         asked = [wanted(opened, one) if isinstance(one, str) else one for one in recipes]
-        ran = Ran(listing=refresh(opened))
+        ran = Ran(listing=refresh(opened, advance=scanned))
         if not opened.registry.known() and not opened.tables.root.exists():
             _refuse_failures(ran.listing)
             raise SettingsError(

@@ -23,7 +23,7 @@ from mmlake.errors import HistoryCorrupt, LakeLocked, SettingsError
 from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
 from mmlake.locks import exclusive_lock
-from mmlake.progress import Advance
+from mmlake.progress import Advance, silent
 from mmlake.publish import Request
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
@@ -136,10 +136,12 @@ def run_and_show(
         without_stub(lake_dir),
         _explained(dagster_home(lake_dir)),
         open_instance(lake_dir) as instance,
-        watching(quiet) as phase,
+        watching(quiet) as watch,
     ):
         executor = CudaExecutorResource(device=device)
-        ran = run_lake(resource, executor, instance, recipes=recipes, phase=phase, before_versions=pin)
+        ran = run_lake(
+            resource, executor, instance, recipes=recipes, phase=watch.begin, scanned=watch.scanned, before_versions=pin
+        )
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
@@ -180,8 +182,8 @@ def publish_and_show(
     from mmlake_assets.run import publish_one
 
     resource = LakeResource.at(str(lake_dir), None, settings_file=str(settings) if settings else None)
-    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
-        ran = publish_one(resource, CudaExecutorResource(device=device), instance, request=request, phase=phase)
+    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as watch:
+        ran = publish_one(resource, CudaExecutorResource(device=device), instance, request=request, phase=watch.begin)
     name = ran.versions[request.branch]
     made = resource.open().versions.read(name)
     return {
@@ -299,16 +301,24 @@ def generating(quiet: bool) -> Iterator[Advance]:
         yield lambda count: progress.advance(task, count)
 
 
+@dataclass(frozen=True)
+class Watch:
+    """What a run calls as it goes on."""
+
+    begin: Callable[[str, int], None]  # at the start of each phase
+    scanned: Advance = silent  # as files of the landing zone are opened, before the first phase
+
+
 @contextmanager
-def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar.
-    Without a terminal: a line on stderr per phase."""
+def watching(quiet: bool) -> Iterator[Watch]:
+    """Between the starts of two phases every table that is done moves the phase's bar. Without a terminal: a line on
+    stderr per phase."""
     if quiet:
-        yield lambda name, total: None
+        yield Watch(lambda name, total: None)
         return
     screen = messages()
     if not screen.is_terminal:
-        yield lambda name, total: screen.print(f"{name}: {number_of(total, 'table')} to make", soft_wrap=True)
+        yield Watch(lambda name, total: screen.print(f"{name}: {number_of(total, 'table')} to make", soft_wrap=True))
         return
     columns = (
         SpinnerColumn(),
@@ -325,7 +335,7 @@ def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         logger.setLevel(logging.DEBUG)
         logger.addHandler(follower)
         try:
-            yield follower.begin
+            yield Watch(follower.begin, follower.scanned)
             follower.end()
         finally:
             logger.removeHandler(follower)
@@ -345,10 +355,16 @@ class _Follower(logging.Handler):
         self.end()
         self._task = self._progress.add_task(name, total=total, now="")
 
+    def scanned(self, count: int) -> None:
+        if self._task is None:
+            self._task = self._progress.add_task("landing zone", total=None, now="files")
+        self._progress.advance(self._task, count)
+
     def end(self) -> None:
         if self._task is not None:
             task = next(task for task in self._progress.tasks if task.id == self._task)
-            self._progress.update(self._task, completed=task.total, now="")
+            total = task.completed if task.total is None else task.total
+            self._progress.update(self._task, completed=total, total=total, now="")
             self._progress.stop_task(self._task)
 
     def emit(self, record: logging.LogRecord) -> None:

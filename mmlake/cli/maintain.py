@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mmlake.landing import Landing
+    from mmlake.progress import Advance
 
 
 @app.command(rich_help_panel="Inspect")
@@ -67,14 +69,18 @@ def scan(
     if ignored:
         _emit_left_out(zone, as_json=as_json)
         return
-    shards = scan_all(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
+    if limit is None:
+        with _opening(as_json) as advance:
+            shards = scan_all(zone, settings=section, advance=advance)
+    else:
+        shards = scan_first(zone, limit, settings=section)
     fields = ("key", "format", "modalities", "size_bytes", "directories")
     data = [{name: getattr(shard, name) for name in fields} for shard in shards]
     rows = [
         [one.key, one.format, ", ".join(one.modalities), one.size_bytes, len(one.directories) or ""] for one in shards
     ]
-    columns, numbers = ["shard", "format", "modalities"], ["bytes", "directories"]
-    drawn = table(number_of(len(rows), "shard"), [*columns, *numbers], rows, right=numbers)
+    columns = ["shard", "format", "modalities", "bytes", "directories"]
+    drawn = table(number_of(len(rows), "shard"), columns, rows, right=columns[3:])
     nothing = f"nothing to ingest in {zone.location}: no files but hidden, unfinished (.part, .tmp) and marker files"
     counts = Counter[str]()
     if not as_json and limit is None:
@@ -88,6 +94,17 @@ def scan(
             out.print(f"left out by their names: {named}; `mmlake scan --ignored` lists them", soft_wrap=True)
 
     emit(data, as_json=as_json, draw=draw)
+
+
+@contextmanager
+def _opening(as_json: bool) -> Iterator[Advance]:
+    """An Advance that draws how many files were opened."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} files opened"), TimeElapsedColumn())
+    with Progress(*columns, **bars_of(as_json)) as progress:
+        bar = progress.add_task("landing zone", total=None)
+        yield lambda count: progress.advance(bar, count)
 
 
 def _emit_left_out(zone: Landing, *, as_json: bool) -> None:

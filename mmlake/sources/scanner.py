@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing, opened_ahead
+from mmlake.progress import Advance, silent
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
@@ -32,6 +33,7 @@ def scan(
     at_most: int | None = None,
     parsed: ParsedFiles | None = None,
     connectors: Connectors = SOURCES,
+    advance: Advance = silent,
 ) -> list[Shard]:
     """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and
     times are equal.
@@ -39,6 +41,7 @@ def scan(
     at_most: how many new or changed shards are opened, so that a scan of very many takes a bounded time; of the others
     those that are known stay as they were, and new ones are left for the next scan. None opens all.
     parsed: of the owner of this and other scans; None: what is parsed goes with the scan.
+    advance: called as files are opened; how many will be is known only at the end.
     """
     found: list[Shard] = []
     left = math.inf if at_most is None else at_most
@@ -46,7 +49,7 @@ def scan(
         for part in as_landing(landing).parts():
             reader = Reader(part, settings, parsed, connectors)
             with part.naming():
-                one = Scan(reader, known or {}, Placement(part, parsed), left=left)
+                one = Scan(reader, known or {}, Placement(part, parsed), left=left, advance=advance)
                 found += one.shards()
                 left = one.left
     return sorted(found, key=lambda shard: shard.key)
@@ -74,11 +77,12 @@ class Scan:
         *,
         limit: int | None = None,
         left: float = math.inf,
+        advance: Advance = silent,
     ) -> None:
         """around: of the whole landing zone. limit: samples of each container that will be taken, so that no further is
         searched for modalities; None: all."""
         self.left, self._reader, self._landing = left, reader, reader.landing
-        self._known, self._around, self._limit = known, around, limit
+        self._known, self._around, self._limit, self._advance = known, around, limit, advance
         self._defaults = functools.cache(functools.partial(default_files, self._landing))  # of a directory
         # directory -> paths of the files that might be manifests and were loose at the last scan
         self._still: dict[str, set[str]] = {}
@@ -181,11 +185,14 @@ class Scan:
                 for entry in entries:
                     if entry.path in unchanged:
                         here.append(entry)
-                    elif self.left <= 0:
+                        continue
+                    if self.left <= 0:
                         is_seen_whole = False
                         if (old := self._known.get(shard_key(entry.path))) is not None and old.format != LOOSE:
                             found.append(old)
-                    elif (name := reader.format_of(entry, siblings)) == LOOSE:
+                        continue
+                    self._advance(1)
+                    if (name := reader.format_of(entry, siblings)) == LOOSE:
                         here.append(entry)
                     else:
                         reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)

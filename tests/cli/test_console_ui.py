@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 from mmlake.cli.app import app
 from mmlake.errors import LakeLocked, SettingsError
 from mmlake.summary import summarize
-from mmlake_assets import console
+from mmlake_assets import console, show
 from mmlake_assets.show import Shown, watching
 from tests import make
 from tests.wiring.conftest import Site
@@ -221,7 +222,19 @@ def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done)
 
 
 def test_one_table_is_one_table(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(False) as phase:
-        phase("catalog", 1)
-        phase("text: shards", 7)
+    with watching(False) as watch:
+        watch.scanned(3)
+        watch.begin("catalog", 1)
+        watch.begin("text: shards", 7)
     assert capsys.readouterr().err.splitlines() == ["catalog: 1 table to make", "text: shards: 7 tables to make"]
+
+
+def test_the_files_of_a_landing_zone_are_counted_while_it_is_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    monkeypatch.setattr(show, "messages", lambda: screen)
+    with watching(False) as watch:
+        watch.scanned(3)
+        watch.scanned(4)
+        watch.begin("text: shards", 7)
+    drawn = screen.file.getvalue()
+    assert re.search(r"landing zone .* 7/7 ", drawn) and re.search(r"text: shards .* 7/7 ", drawn)

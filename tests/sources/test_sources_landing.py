@@ -194,10 +194,13 @@ def test_an_unchanged_zone_is_not_opened(tmp_path, monkeypatch):
         tmp_path / "in",
         {"a.png": png(), "s/b.tar": tar({"0.png": png()}), "s/c.jsonl": jsonl({"text": "x"}), "s/d.txt": b"d"},
     )
-    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    counts = []
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, advance=counts.append)}
+    assert sum(counts) == 4
     opened = []
     monkeypatch.setattr(Landing, "open", lambda self, path: opened.append(path))
-    assert sources.scan(root, settings=SETTINGS, known=first) == list(first.values()) and opened == []
+    again = sources.scan(root, settings=SETTINGS, known=first, advance=opened.append)
+    assert again == list(first.values()) and opened == []
 
 
 def test_only_what_changed_gets_a_new_revision(tmp_path):
