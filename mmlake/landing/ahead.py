@@ -147,7 +147,7 @@ class AheadLanding(Landing):
     def close(self) -> None:
         """Close what nobody took. The landing zone can still be read, with nothing ahead."""
         opened, self._opened = self._opened, {}
-        self._places, self._directories = {}, iter(())
+        self._places, self._order, self._listings, self._directories = {}, [], {}, iter(())
         self._unplanned.clear()
         self._pool.shutdown(wait=False, cancel_futures=True)
         for one in opened.values():

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.landing import Entry, Landing, listed_ahead, opened_ahead
+from mmlake.landing.walk import walked
 
 _AT_ONCE = 4
 
@@ -175,13 +177,49 @@ def test_one_on_this_machine_is_read_as_it_is() -> None:
 
 
 def test_it_can_still_be_read_when_nothing_is_opened_ahead_any_more() -> None:
-    far = Far(_files(5))
-    with opened_ahead(far, far.listing("000")) as landing:
+    far = Far(_files(500, per_directory=50))
+    names = [name for name, _ in far.directories()]
+    with listed_ahead(far, names, lambda entry: 1) as landing:
+        landing.files(names[0])
         landing.head("000/0000", 1)
+    assert [landing.files(name) for name in names] == [far.listing(name) for name in names]
     assert landing.head("000/0003", 2) == b"\3\3"
     with landing.open("000/0000") as file:
         assert file.read() == b"\0"
     assert not [one for one in threading.enumerate() if one.name.startswith("mmlake-ahead")]
+
+
+_TREE = {"": ["b", "a"], "b": ["b/x", "b/y"], "b/y": ["b/y/z"], "a": []}
+
+
+def test_directories_are_walked_in_order_and_several_are_listed_at_once() -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def listed(node: str) -> tuple[str, list[str]]:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.01)
+        with lock:
+            now[0] -= 1
+        return node.upper(), _TREE.get(node, [f"{node}/{at}" for at in range(9)] if node == "b/x" else [])
+
+    expected = ["", "b", "b/x", *(f"b/x/{at}" for at in range(9)), "b/y", "b/y/z", "a"]
+    assert list(walked("", listed, num_at_once=4)) == [(node, node.upper()) for node in expected]
+    assert 3 <= most[0] <= 4
+
+
+def test_a_directory_that_cannot_be_listed_raises_behind_those_before_it() -> None:
+    def listed(node: str) -> tuple[None, list[str]]:
+        if node == "a":
+            raise RemoteUnavailable("the storage is away")
+        return None, _TREE.get(node, [])
+
+    walk = walked("", listed, num_at_once=4)
+    assert [node for node, _ in islice(walk, 5)] == ["", "b", "b/x", "b/y", "b/y/z"]
+    with pytest.raises(RemoteUnavailable):
+        next(walk)
+    assert not [one for one in threading.enumerate() if one.name.startswith("mmlake-listing")]
 
 
 @settings(max_examples=60, deadline=None)

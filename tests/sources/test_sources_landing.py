@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +202,17 @@ def test_an_unchanged_zone_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(Landing, "open", lambda self, path: opened.append(path))
     again = sources.scan(root, settings=SETTINGS, known=first, advance=opened.append)
     assert again == list(first.values()) and opened == []
+
+
+@pytest.mark.parametrize(("record", "num_passes"), [(None, 2), (b'{"label": 3}', 3), (b'{"text": "words"}', 3)])
+def test_a_directory_is_read_again_for_its_texts_where_it_has_records_alone(tmp_path, monkeypatch, record, num_passes):
+    """Once to find out which are containers, once for what the others are."""
+    files = {f"{at}.png": png(at) for at in range(5)} | {f"{at}.json": record for at in range(5) if record}
+    root, head, heads = land(tmp_path / "in", files), Landing.head, Counter()
+    monkeypatch.setattr(Landing, "head", lambda self, path, size: heads.update([path]) or head(self, path, size))
+    (shard,) = sources.scan(root, settings=SETTINGS)
+    assert shard.modalities == (("text", "image") if record and b"words" in record else ("image",))
+    assert heads["0.png"] == num_passes
 
 
 def test_only_what_changed_gets_a_new_revision(tmp_path):
