@@ -160,14 +160,15 @@ class AheadLanding(Landing):
         place = self._places.get(path)
         if place is None:
             return None
-        if path not in self._opened:
+        if path in self._opened:
+            self._turn = max(self._turn, place)
+        else:
             is_near = 0 <= place - self._next <= self.num_at_once
             # a lone one may be a table of what the others are; two are the order in which they are read now
             if not is_near and not 0 < place - self._lone <= self.num_at_once:
                 self._lone = place
                 return None
-            self._next = place
-        self._turn = place
+            self._next = self._turn = place
         self._ask()
         self._give_up()
         try:

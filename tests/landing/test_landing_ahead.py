@@ -88,6 +88,19 @@ def test_files_in_their_order_are_opened_once_and_several_at_once() -> None:
     assert all(file.closed for file in far.opened)
 
 
+def test_files_of_one_sample_are_opened_once_though_the_first_is_read_behind_the_last() -> None:
+    far = Far(_files(60))
+    with opened_ahead(far, far.listing("000")) as landing:
+        for at in range(0, 60, 3):
+            paths = [f"000/{at + part:04}" for part in range(3)]
+            for path in paths:
+                landing.head(path, 1)
+            for path in paths:
+                with landing.open(path) as file:
+                    assert file.read() == far._files[path]
+    assert set(far.asked.values()) == {1} and len(far.asked) == 60
+
+
 def test_directories_are_listed_ahead_and_their_files_opened_across_them() -> None:
     far = Far(_files(40, per_directory=2), delay_s=0.005)
     names = [name for name, _ in far.directories()]
@@ -177,7 +190,7 @@ def test_one_on_this_machine_is_read_as_it_is() -> None:
 
 
 def test_it_can_still_be_read_when_nothing_is_opened_ahead_any_more() -> None:
-    far = Far(_files(500, per_directory=50))
+    far = Far(_files(500, per_directory=50), delay_s=0.02)
     names = [name for name, _ in far.directories()]
     with listed_ahead(far, names, lambda entry: 1) as landing:
         landing.files(names[0])
