@@ -7,7 +7,7 @@ methods of `Landing` and one more scheme in `opening.py`.
 from __future__ import annotations
 
 from mmlake.landing.addresses import Place, absolute, as_landing, is_address
-from mmlake.landing.ahead import listed_ahead, opened_ahead
+from mmlake.landing.ahead import Span, listed_ahead, opened_ahead, ranges_ahead
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding, refuse_around
@@ -26,6 +26,7 @@ __all__ = [
     "Mounts",
     "Place",
     "S3Landing",
+    "Span",
     "UnreachableLanding",
     "WebsiteLanding",
     "absolute",
@@ -38,5 +39,6 @@ __all__ = [
     "native",
     "opened_ahead",
     "portable",
+    "ranges_ahead",
     "refuse_around",
 ]

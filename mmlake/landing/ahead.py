@@ -1,14 +1,14 @@
 """A landing zone whose next files are listed and opened while those before them are read: what hides the round trips
 to remote storage from a reader of many loose files.
 
-Enters: the directories, or the files, in the order in which they will be read. Leaves: the same landing zone; what is
-asked for out of that order is asked for then. Of one on this machine nothing is done ahead.
+Enters: the directories, or the files with their ranges, in the order in which they will be read. Leaves: the same
+landing zone; what is asked for out of that order is asked for then. Of one on this machine nothing is done ahead.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -19,8 +19,9 @@ from mmlake.landing.zone import MARKERS, Entry, Landing, LeftOut
 from mmlake.streams import expect, read_up_to
 
 _HEAD_BYTES = (1 << 15) + 512  # of a file whose turn has not come; no reader of loose files asks for more at first
-_FIRST_BYTES = 8 << 20  # of one that will be read to its end
+_FIRST_BYTES = 8 << 20  # of the ranges of one, at most
 
+Span = tuple[int, int]  # from and up to a byte
 # whether a file will be read, and how much of it at least; 0 where it will not
 Wanted = Callable[[Entry], int]
 
@@ -33,9 +34,18 @@ def listed_ahead(landing: Landing, directories: Iterable[str], wanted: Wanted) -
 
 def opened_ahead(landing: Landing, files: Iterable[Entry]) -> AbstractContextManager[Landing]:
     """The landing zone for one who will read the first bytes of these files in this order."""
+    return _planned(landing, (_Planned(entry.path, entry) for entry in files if entry.refused is None))
+
+
+def ranges_ahead(landing: Landing, files: Iterable[tuple[str, Sequence[Span]]]) -> AbstractContextManager[Landing]:
+    """The landing zone for one who will open these files in this order, and read these ranges of each."""
+    return _planned(landing, (_Planned(path, None, spans) for path, spans in files))
+
+
+def _planned(landing: Landing, files: Iterable[_Planned]) -> AbstractContextManager[Landing]:
     if landing.num_at_once < 2:
         return _closing(landing)
-    ahead = AheadLanding(landing, (), lambda entry: 1)
+    ahead = AheadLanding(landing, (), lambda entry: 0)
     ahead.plan(files)
     return _closing(ahead)
 
@@ -47,6 +57,14 @@ def _closing(landing: Landing) -> Iterator[Landing]:
     finally:
         if isinstance(landing, AheadLanding):
             landing.close()
+
+
+class _Planned(NamedTuple):
+    """A file that will be read. entry: where a listing has named it."""
+
+    path: str
+    entry: Entry | None
+    spans: Sequence[Span] = ()
 
 
 class _Opened(NamedTuple):
@@ -66,7 +84,7 @@ class AheadLanding(Landing):
         self._directories = iter(directories)
         self._listings = dict[str, Future[list[Entry]]]()
         self._unplanned, self._planned = deque[str](), deque[str]()  # directories among those, in their order
-        self._order = list[tuple[Entry, int]]()  # the files, with what is wanted of each
+        self._order = list[_Planned]()
         self._places = dict[str, int]()  # in that order
         self._opened = dict[str, Future[_Opened]]()
         self._next = self._turn = 0  # places: of the file that is asked for next, and of the one that was read last
@@ -74,12 +92,12 @@ class AheadLanding(Landing):
         self._markers = dict[str, Entry | None]()
         self._pool = ThreadPoolExecutor(self.num_at_once, thread_name_prefix="mmlake-ahead")
 
-    def plan(self, files: Iterable[Entry]) -> None:
+    def plan(self, files: Iterable[_Planned]) -> None:
         """These files will be read after those that are known."""
-        for entry in files:
-            if entry.refused is None and (size_bytes := self._wanted(entry)) and entry.path not in self._places:
-                self._places[entry.path] = len(self._order)
-                self._order.append((entry, size_bytes))
+        for file in files:
+            if file.path not in self._places:
+                self._places[file.path] = len(self._order)
+                self._order.append(file)
 
     def files(self, directory: str) -> list[Entry]:
         self._ask()
@@ -184,9 +202,9 @@ class AheadLanding(Landing):
             self._unplanned.append(directory)
         while self._next <= self._turn + self.num_at_once:
             if self._next < len(self._order):
-                entry, size_bytes = self._order[self._next]
-                if entry.path not in self._opened:
-                    self._opened[entry.path] = self._pool.submit(_begun, self._landing, entry, size_bytes)
+                file = self._order[self._next]
+                if file.path not in self._opened:
+                    self._opened[file.path] = self._pool.submit(_begun, self._landing, file)
                 self._next += 1
             elif self._unplanned and self._listings[self._unplanned[0]].done():
                 self._plan_next()
@@ -198,7 +216,9 @@ class AheadLanding(Landing):
         directory = self._unplanned.popleft()
         self._planned.append(directory)
         if self._listings[directory].exception() is None:
-            self.plan(self._listings[directory].result())
+            listed = self._listings[directory].result()
+            wanted = ((entry, self._wanted(entry)) for entry in listed if entry.refused is None)
+            self.plan(_Planned(entry.path, entry, [(0, size)]) for entry, size in wanted if size)
         if len(self._planned) > self.num_at_once:
             del self._listings[self._planned.popleft()]
 
@@ -209,11 +229,17 @@ class AheadLanding(Landing):
             _close(self._opened.pop(path))
 
 
-def _begun(landing: Landing, entry: Entry, size_bytes: int) -> _Opened:
-    file = landing.open_listed(entry)
+def _begun(landing: Landing, planned: _Planned) -> _Opened:
+    file = landing.open(planned.path) if planned.entry is None else landing.open_listed(planned.entry)
     try:
-        if size_bytes > _HEAD_BYTES:
-            expect(file, [(0, min(size_bytes, _FIRST_BYTES))])
+        left, first = _FIRST_BYTES, list[Span]()
+        for start, stop in planned.spans:
+            if left <= 0:
+                break
+            first.append((start, min(stop, start + left)))
+            left -= stop - start
+        if any(stop > _HEAD_BYTES for _, stop in first):
+            expect(file, [(0, _HEAD_BYTES), *first])
         return _Opened(file, read_up_to(file, _HEAD_BYTES))
     except BaseException:
         file.close()

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from mmlake.landing import Entry
+from mmlake.landing import Entry, Landing, listed_ahead
 from mmlake.sources.companions import transcripts
 from mmlake.sources.names import composed
-from mmlake.sources.raw_items import RawItem
+from mmlake.sources.raw_items import BlobOf, RawItem
+from mmlake.sources.shard import Shard, each_directory
 
 Part = TypeVar("Part")
 _MAX_DIGITS = 8  # files of one stem always share a part: where they alone are too many, splitting must end
@@ -86,3 +88,19 @@ def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
 def is_named(entry: Entry, endings: tuple[str, ...]) -> bool:
     """Whether the file's name alone claims one of the container formats with these endings."""
     return entry.name.lower().endswith(endings)
+
+
+def loose_files_ahead(
+    shard: Shard, landing: Landing, endings: tuple[str, ...], blob_of: BlobOf | None
+) -> AbstractContextManager[Landing]:
+    """The landing zone, for one who will read all loose files of the shard in their order. endings: of names that claim
+    a container. blob_of: files that have a blob here are not read to their end."""
+    part = "" if shard.directories else shard.part
+
+    def wanted(entry: Entry) -> int:
+        if is_named(entry, endings) or not is_in(entry, part):
+            return 0
+        return 1 if blob_of is not None and blob_of(entry) is not None else max(1, entry.size_bytes)
+
+    directories = (one.path for one in each_directory(shard))
+    return listed_ahead(landing.part_of(shard.path), directories, wanted)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import IO
+from typing import IO, TypeVar
 
 from mmlake.errors import Fault, MmlakeError, UnreadableItem
 from mmlake.formats import sniff
@@ -20,26 +21,28 @@ from mmlake.formats import zip as zip_format
 from mmlake.formats.compression import compression_of, expanded
 from mmlake.formats.tar import BLOCK, name_and_size
 from mmlake.formats.texts import printable
-from mmlake.landing import Landing
+from mmlake.landing import Landing, Span, ranges_ahead
 from mmlake.records import SourceRef
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of
 from mmlake.sources.ingestion import Reader, reader_of
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Content, Reading, within
-from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.settings import SourceSettings
-from mmlake.streams import Window
+from mmlake.streams import Window, expect
 
 # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _GAP_BYTES = 128 << 10
 # ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
 _READ_BYTES = 32 << 20
+# announced behind the range that is read: four requests of 8 MiB, which the read-ahead has in flight at once
+_AHEAD_BYTES = 32 << 20
 _NAME_BYTES = 256  # of a long name, compared where it stands in a block of its own
 
 _BEFORE_BYTES = 2 * BLOCK  # read before a range in an archive, to see whose it is
 
 Found = bytes | Fault
+Read = TypeVar("Read", bound=tuple[int, int, object])
 # (bytes before a range, its locator) -> whether they are the header of its member
 Check = Callable[[bytes, SourceRef], bool]
 
@@ -79,17 +82,19 @@ def fetch_many(
     Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings
     raise. parsed: of the owner of this and other calls; None: what is parsed goes with the call.
     """
-    fetcher = _Fetcher(reader_of(landing, settings, parsed, connectors))
+    reader = reader_of(landing, settings, parsed, connectors)
     by_path: dict[str, dict[SourceRef, list[int]]] = {}
     for at, ref in enumerate(refs):
         by_path.setdefault(ref.path, {}).setdefault(ref._replace(frame_index=None), []).append(at)
     spans = ((path, _spans(places)) for path, places in by_path.items())
-    for path, begin in opened_ahead(fetcher.landing, spans):
-        left = dict(by_path[path])
-        for ref, found in fetcher.file(path, begin, list(left)):
-            yield from ((at, found) for at in left.pop(ref))
-        for ref, places in left.items():
-            yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places)
+    with ranges_ahead(reader.landing, spans) as ahead:
+        fetcher = _Fetcher(replace(reader, landing=ahead))
+        for path, wanted in by_path.items():
+            left = dict(wanted)
+            for ref, found in fetcher.file(path, list(left)):
+                yield from ((at, found) for at in left.pop(ref))
+            for ref, places in left.items():
+                yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places)
 
 
 class _Fetcher:
@@ -99,11 +104,11 @@ class _Fetcher:
         self._reader, self.landing = reader, reader.landing
         self._limit = reader.settings.max_item_bytes
 
-    def file(self, path: str, begin: Begin, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+    def file(self, path: str, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
         """What one file gives; locators that are not answered name what it does not have."""
         left = dict.fromkeys(refs)
         try:
-            for ref, found in self._opened(path, begin, refs):
+            for ref, found in self._opened(path, refs):
                 del left[ref]
                 yield ref, found
         except UnreadableItem as error:
@@ -114,13 +119,12 @@ class _Fetcher:
         except Exception as error:  # noqa: BLE001
             yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
 
-    def _opened(self, path: str, begin: Begin, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
-        opened = begin()
-        if opened is None:
+    def _opened(self, path: str, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+        if directory_of(path, self.landing) == path:
             yield from self._members(self._reader.reading(path), LANCE, refs)
             return
-        file, head = opened
-        with file:
+        with self.landing.open(path) as file:
+            head = file.read(sniff.HEAD_BYTES)
             ranged = [ref for ref in refs if _is_ranged(ref)]
             if ranged and compression_of(head) is not None:
                 ranged = [ref for ref in ranged if ref.member is None]
@@ -211,7 +215,7 @@ def _ranges(
 ) -> Iterator[tuple[SourceRef, Found | None]]:
     """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether it
     does, in archives."""
-    for start, stop, group in announced(file, _joined(refs, before=_BEFORE_BYTES if checked else 0)):
+    for start, stop, group in _announced(file, _joined(refs, before=_BEFORE_BYTES if checked else 0)):
         data = _read(file, start, stop)
         if isinstance(data, Fault) and len(group) > 1:
             for ref in group:
@@ -298,3 +302,18 @@ def _joined(refs: Iterable[SourceRef], *, before: int) -> Iterator[tuple[int, in
 
 def _offset(ref: SourceRef) -> int:
     return ref.byte_offset or 0
+
+
+def _announced(file: IO[bytes], reads: Iterable[Read]) -> Iterator[Read]:
+    """The same reads of the file, (start, stop, anything), those behind each announced to it."""
+    known = list(reads)
+    upto, ahead_bytes = 0, 0
+    for at, read in enumerate(known):
+        if ahead_bytes <= _AHEAD_BYTES // 2 and upto < len(known):
+            first = upto
+            while upto < len(known) and (ahead_bytes < _AHEAD_BYTES or upto <= at):
+                ahead_bytes += known[upto][1] - known[upto][0]
+                upto += 1
+            expect(file, [(start, stop) for start, stop, _ in known[first:upto]])
+        yield read
+        ahead_bytes -= read[1] - read[0]

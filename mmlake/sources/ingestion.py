@@ -27,11 +27,10 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors import inner_tables
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
-from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named
+from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named, loose_files_ahead
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader, item_id_of
-from mmlake.sources.read_ahead import loose_files_ahead
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Defaults, Shard, defaults_of, each_directory, hinted_modality, shard_key
 from mmlake.sources.stored_files import StoredFiles

@@ -132,7 +132,7 @@ def test_a_reader_that_stops_early_leaves_no_thread_and_no_open_file(site: Site)
     assert next(seen) == (0, member(0))
     seen.close()
     assert len(opened) <= 1 + SMALL.connections and all(file.closed for file in opened)
-    assert not [one for one in set(threading.enumerate()) - before if one.name.startswith("mmlake-fetching")]
+    assert not [one for one in set(threading.enumerate()) - before if one.name.startswith("mmlake-ahead")]
 
 
 def test_a_local_directory_is_read_file_by_file(tmp_path) -> None:
