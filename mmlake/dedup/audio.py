@@ -70,7 +70,7 @@ _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
 # and in the worst quarter
 _WORD, _WORD_APART, _WORD_OPPOSED = 64, 4, (0.015, 0.04)
 _NOISE_OPPOSED, _CUT_OPPOSED, _CUT_WORDS, _CUT_CORRELATION = (0.06, 0.09), (0.038, 0.05), (2, 3), 0.81
-# what a codec of telephones leaves of less than three seconds: evidence, correlation and covered part at least, words,
+# what a codec of telephones leaves of a word: evidence, correlation and covered part at least, words,
 # shares of the firm bits that differ in all and in the best quarter, and of the worst quarter over all
 _CODED_EVIDENCE, _CODED_CORRELATION, _CODED_COVERED, _CODED_WORDS = 4.2, 0.68, 0.92, 36
 _CODED_OPPOSED, _CODED_EVERYWHERE, _CODED_NOWHERE = 0.11, 0.005, 2.2
@@ -278,6 +278,7 @@ def _is_coded(bands: Common, length: int) -> bool:
     by one voice, as near as that, agree in all but one place."""
     return (
         length >= _CODED_WORDS
+        and bands.num_changes >= _LEAST_CHANGES * bands.num_words
         and bands.evidence >= _CODED_EVIDENCE
         and bands.correlation >= _CODED_CORRELATION
         and min(bands.covered) >= _CODED_COVERED

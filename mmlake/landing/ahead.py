@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -29,7 +29,9 @@ Wanted = Callable[[Entry], int]
 def listed_ahead(landing: Landing, directories: Iterable[str], wanted: Wanted) -> AbstractContextManager[Landing]:
     """The landing zone for one who will list these directories in order, and read those of their files that are wanted
     in the order of the listings."""
-    return _closing(AheadLanding(landing, directories, wanted) if landing.num_at_once > 1 else landing)
+    if landing.num_at_once < 2:
+        return nullcontext(landing)
+    return closing(AheadLanding(landing, directories, wanted))
 
 
 def opened_ahead(landing: Landing, files: Iterable[Entry]) -> AbstractContextManager[Landing]:
@@ -44,19 +46,10 @@ def ranges_ahead(landing: Landing, files: Iterable[tuple[str, Sequence[Span]]]) 
 
 def _planned(landing: Landing, files: Iterable[_Planned]) -> AbstractContextManager[Landing]:
     if landing.num_at_once < 2:
-        return _closing(landing)
+        return nullcontext(landing)
     ahead = AheadLanding(landing, (), lambda entry: 0)
     ahead.plan(files)
-    return _closing(ahead)
-
-
-@contextmanager
-def _closing(landing: Landing) -> Iterator[Landing]:
-    try:
-        yield landing
-    finally:
-        if isinstance(landing, AheadLanding):
-            landing.close()
+    return closing(ahead)
 
 
 class _Planned(NamedTuple):
