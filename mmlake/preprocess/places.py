@@ -177,6 +177,16 @@ def _gaps(
             )
 
 
+def stands_still(signals: Mapping[str, np.ndarray], duration_us: int, settings: UnitSettings) -> bool:
+    """Whether a film is black or frozen for longer than one may be, and not all the time.
+
+    signals: the columns of the track's signals.
+    """
+    still = _still_us(signals, duration_us, settings)
+    lengths_us = still[:, 1] - still[:, 0]
+    return bool((lengths_us > settings.max_static_s * 1e6).any() and lengths_us.sum() < duration_us)
+
+
 def _still_us(signals: Mapping[str, np.ndarray], duration_us: int, settings: UnitSettings) -> np.ndarray:
     """(start, end) of the stretches where neighbouring analysed frames are alike or both black."""
     time_us_S = np.round(signals["time_s"].astype(np.float64) * 1e6).astype(np.int64)

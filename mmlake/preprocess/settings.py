@@ -182,7 +182,8 @@ class UnitSettings:
     """How long recordings and films are cut to units."""
 
     whole_up_to_s: float = 30.0
-    # items of at most this length are one unit; a tenth of a second more is the padding of encoders
+    # items of at most this length are one unit, but for films that stand still for a while; a tenth of a second more is
+    # the padding of encoders
     min_span_s: float = 10.0
     # shortest span, where the material allows: a stretch between two gaps may be shorter
     target_span_s: float = 20.0

@@ -1,4 +1,5 @@
-"""The units of a partition: whole items, and the spans and gaps that long recordings and films are cut to.
+"""The units of a partition: whole items, and the spans and gaps that long recordings and films are cut to, and short
+films that stand still for a while.
 
 Enters: tracks, alignments and the store. Leaves: the UNITS table. Spans and gaps of one item tile it. Sound is streamed
 for its pauses, films are read for the times of their frames; nothing is decoded to pictures.
@@ -23,7 +24,7 @@ from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.preprocess.align import MISMATCH
 from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.frame_times import frame_times
-from mmlake.preprocess.places import Spoken, film_places, recording_places, silent_gaps, static_gaps
+from mmlake.preprocess.places import Spoken, film_places, recording_places, silent_gaps, stands_still, static_gaps
 from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
 from mmlake.preprocess.silences import Levels, levels_of, read_levels
 from mmlake.preprocess.splitting import Piece, split
@@ -65,6 +66,8 @@ class Splitter:
     # (item, settings=) -> spans and gaps; raises UnreadableItem, and whatever a library raises
     kernel: Callable[..., Sequence[Piece]]
     reads_film: bool = False  # whether the kernel reads the item's own bytes
+    # (signals of the track, microseconds, settings) -> whether an item that is short enough has gaps; None: it has none
+    has_gaps: Callable[[Mapping[str, np.ndarray], int, UnitSettings], bool] | None = None
 
 
 def units(
@@ -77,8 +80,8 @@ def units(
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
-    """The UNITS table of the tracks. An item that cannot be cut is one whole unit with status unreadable, a code and a
-    reason.
+    """The UNITS table of the tracks. An item that is too long and cannot be cut is one whole unit with status
+    unreadable, a code and a reason.
 
     splitter: the modality's; None where all items are whole. alignments: those of the tracks; None where nothing is
     spoken. Raises only for settings, missing libraries and a failing store. runner: where items are cut.
@@ -87,17 +90,17 @@ def units(
     if splitter is None:
         advance(tracks.num_rows)
         return _whole(tracks)
-    length_s = tracks["duration_s"]
-    is_long = pc.and_(pc.greater(length_s, settings.whole_up_to_s + _SLACK_S), pc.is_finite(length_s))
-    is_long = pc.fill_null(pc.and_(is_long, pc.equal(tracks["status"], "ok")), False)
-    long, rest = tracks.filter(is_long), tracks.filter(pc.invert(is_long))
+    is_long = _is_long(tracks, settings)
+    is_cut = is_long | _with_gaps(tracks, ~is_long, splitter, settings)
+    cut, rest = tracks.filter(pa.array(is_cut)), tracks.filter(pa.array(~is_cut))
+    must_be_cut = is_long[is_cut].tolist()
     advance(rest.num_rows)
     found = map_opened(
         runner,
         partial(splitter.kernel, settings=settings),
-        range(long.num_rows),
+        range(cut.num_rows),
         opened=partial(
-            _opened, tracks=long, words=_words(alignments, long["digest"]), store=store, reads_film=splitter.reads_film
+            _opened, tracks=cut, words=_words(alignments, cut["digest"]), store=store, reads_film=splitter.reads_film
         ),
         code=_FAILED,
         what="the item cannot be cut to spans although it was decoded before",
@@ -106,7 +109,9 @@ def units(
     rows: list[dict[str, Any]] = []
     num_cut = 0
     for at, pieces in found:
-        track = {name: long[name][at].as_py() for name in ("digest", "duration_s", *_OF_TRACKS)}
+        track = {name: cut[name][at].as_py() for name in ("digest", "duration_s", *_OF_TRACKS)}
+        if isinstance(pieces, Failure) and not must_be_cut[at]:
+            pieces = [Piece(0, round(track["duration_s"] * 1e6))]  # it decoded, and is short enough as it is
         made = _rows(track, pieces, splitter)
         num_cut += len(made) > 1
         rows += made
@@ -115,6 +120,36 @@ def units(
         "units: %d items are whole, %d are cut to %d spans and gaps", tracks.num_rows - num_cut, num_cut, len(rows)
     )
     return schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table]))
+
+
+def _is_long(tracks: pa.Table, settings: UnitSettings) -> np.ndarray:
+    """Which of the items are ok and longer than a unit may be."""
+    length_s = tracks["duration_s"]
+    is_long = pc.and_(pc.greater(length_s, settings.whole_up_to_s + _SLACK_S), pc.is_finite(length_s))
+    is_long = pc.fill_null(pc.and_(is_long, pc.equal(tracks["status"], "ok")), False)
+    return np.asarray(is_long.to_numpy(), np.bool_)
+
+
+def _with_gaps(tracks: pa.Table, among: np.ndarray, splitter: Splitter, settings: UnitSettings) -> np.ndarray:
+    """Which of those items have gaps, as far as their tracks say."""
+    found = np.zeros(tracks.num_rows, np.bool_)
+    if splitter.has_gaps is None:
+        return found
+    among = among & pc.equal(tracks["status"], "ok").to_numpy()
+    for at in np.flatnonzero(among).tolist():
+        length_s = tracks["duration_s"][at].as_py()
+        if length_s is not None and settings.max_static_s < length_s < np.inf:
+            found[at] = splitter.has_gaps(_signals(tracks, at), round(length_s * 1e6), settings)
+    return found
+
+
+def _signals(tracks: pa.Table, at: int) -> dict[str, np.ndarray]:
+    """The columns of the signals of this row; empty where only keyframes were decoded: what stands still between two
+    of them nobody has seen."""
+    signals = tracks["signals"][at].values
+    if tracks["decoded"][at].as_py() == KEYFRAMES:
+        signals = signals.slice(0, 0)
+    return {name: pc.struct_field(signals, name).to_numpy(zero_copy_only=False) for name in _SIGNALS}
 
 
 def _words(alignments: pa.Table | None, digests: pa.ChunkedArray) -> dict[str, list[_Aligned]]:
@@ -142,9 +177,6 @@ def _opened(
     track = {name: tracks[name][at] for name in tracks.column_names}
     digest, sound = track["digest"].as_py(), track["audio_digest"].as_py()
     duration_us = round(track["duration_s"].as_py() * 1e6)
-    signals = track["signals"].values
-    if track["decoded"].as_py() == KEYFRAMES:
-        signals = signals.slice(0, 0)  # what stands still between two keyframes nobody has seen
     with ExitStack() as stack:
         yield LongItem(
             duration_us=duration_us,
@@ -153,7 +185,7 @@ def _opened(
             num_frames=track["num_frames"].as_py() or 0,
             num_errors=track["num_decode_errors"].as_py() or 0,
             shots=track["shots"].as_py(),
-            signals={name: pc.struct_field(signals, name).to_numpy(zero_copy_only=False) for name in _SIGNALS},
+            signals=_signals(tracks, at),
             spoken=_spoken(track, words.get(digest, []), duration_us),
         )
 
@@ -205,7 +237,7 @@ def _levels(item: LongItem, settings: UnitSettings) -> Levels | None:
     return None if item.sound is None else read_levels(item.sound, item.duration_us, settings=settings)
 
 
-FILM_SPLITTER = Splitter(kind="clip", producer=_PRODUCER, kernel=split_film, reads_film=True)
+FILM_SPLITTER = Splitter(kind="clip", producer=_PRODUCER, kernel=split_film, reads_film=True, has_gaps=stands_still)
 RECORDING_SPLITTER = Splitter(kind="segment", producer=_PRODUCER, kernel=split_recording)
 
 

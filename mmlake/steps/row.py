@@ -269,7 +269,7 @@ ROW_STEPS: dict[str, Step] = {
             name="units",
             stage="preprocess",
             schema=schemas.UNITS,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=make_units,
             remake=retry_units,
@@ -281,7 +281,7 @@ ROW_STEPS: dict[str, Step] = {
             kinds=("numpy",),
             unit="units",
             description="What is measured, judged and chosen from here on: whole items, and the spans that long "
-            "recordings and films are cut to. Spans and named gaps add up to their item.",
+            "recordings and films are cut to, and films that stand still for a while. Spans and named gaps add up to their item.",
         ),
         Step(
             name="measures",

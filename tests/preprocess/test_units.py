@@ -349,6 +349,31 @@ def test_a_film_that_stands_still_and_silent_for_more_than_5_s_has_a_gap(tmp_pat
             assert (row["start_frame"], row["end_frame"]) == (row["start"] / 1e5, row["end"] / 1e5)
 
 
+@pytest.mark.parametrize(
+    ("start_s", "still_s", "until_s", "kinds"),
+    [
+        (6, 4.8, 18, ["whole"]),
+        (6, 6, 18, ["clip", "gap", "clip"]),
+        (0, 7, 18, ["gap", "clip"]),
+        (9, 6, 15, ["clip", "gap"]),
+        (0.5, 9.5, 10, ["whole"]),  # what is left is too short to be kept
+    ],
+)
+def test_a_short_film_is_cut_where_it_stands_still_and_nowhere_else(tmp_path, store, start_s, still_s, until_s, kinds):
+    times, pictures = frozen(start_s, start_s + still_s, until_s)
+    rows = units(film_tracks(store, film(tmp_path / "a.mp4", times, pictures)), store, splitter=FILM_SPLITTER)
+    assert [row["kind"] for row in rows] == kinds
+    assert rows[-1]["end"] - rows[0]["start"] == until_s * 1e6
+
+
+def test_a_short_film_with_a_still_part_that_cannot_be_cut_is_whole(tmp_path, store):
+    tracks = film_tracks(store, film(tmp_path / "a.mp4", *frozen(6, 12, 18)))
+    at = tracks.column_names.index("num_frames")
+    tracks = tracks.set_column(at, "num_frames", pa.array([7], pa.int32()))
+    (row,) = units(tracks, store, splitter=FILM_SPLITTER)
+    assert (row["kind"], row["status"]) == ("whole", "ok")
+
+
 def test_a_still_picture_with_speech_is_no_gap(tmp_path, store):
     times, pictures = frozen(12, 24, 36)
     for spoken, gaps in (([(0, 36)], []), ([(0, 12), (24, 36)], ["static"])):
