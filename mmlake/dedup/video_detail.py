@@ -29,6 +29,7 @@ _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in comm
 # copies were closer to one another than to their original (.77 to 1.13 in 8 families of 8)
 _CONVERSION_LEVELS = 1.5
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
+_STILL_BITS = 4  # of a frame's hash: what is no farther apart shows the same, while nothing moves
 _DRAWN_FLAT = 0.35  # of a thumbnail that shows nothing, from which on it is a drawing on a flat ground
 _THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, NUM_PIECES * PIECE_PX**2 // 8
 MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
@@ -70,6 +71,14 @@ class Detail(NamedTuple):
     fine_N2P: NDArray[np.float32]  # what changes from pixel to pixel, and what does over some pixels
 
 
+class Shown(NamedTuple):
+    """One side of what two films have in common."""
+
+    detail: Detail
+    hashes_N: NDArray[np.uint64]  # of the film's whole frames
+    span: tuple[int, int]  # frames: first, behind the last
+
+
 def detail_of(words: NDArray[np.uint64]) -> Detail:
     """What the print holds."""
     import cv2
@@ -105,26 +114,36 @@ def shared_detail(a: Detail, b: Detail, part: Part) -> float:
     return _TONE_WEIGHT * max(0.0, tones) + (1 - _TONE_WEIGHT) * max(0.0, alike)
 
 
-def shows_the_same(a: Detail, b: Detail, part: Part, *, correlation: float) -> bool:
+def shows_the_same(a: Shown, b: Shown, *, correlation: float) -> bool:
     """Whether what both show in a part in which nothing moves is one picture, as far as a thumbnail of 32 px says it:
     asked of drawings on a flat ground alone. Of a title card or a slide the hash of the whole frame says where
-    something is written, not what. correlation: of the detail of copies, at least."""
-    views = [_view(side, span) for side, span in ((a, part.span_a), (b, part.span_b))]
-    one, other = views
-    if one is None or other is None or min(one.flat, other.flat) < _DRAWN_FLAT:
+    something is written, not what; so one that is a drawing is no copy of what nobody has seen. correlation: of the
+    detail of copies, at least."""
+    views = [_view(side) for side in (a, b)]
+    known = [view for view in views if view is not None]
+    if not known or min(view.flat for view in known) < _DRAWN_FLAT:
         return True
-    return compare(one, other, correlation=correlation).is_copy
+    return len(known) == len(views) and compare(known[0], known[1], correlation=correlation).is_copy
 
 
-def _view(side: Detail, span: tuple[int, int]) -> View | None:
-    """The moment nearest to the middle of the span, as a small picture; None where none is in it."""
+def _view(side: Shown) -> View | None:
+    """The moment nearest to the middle of the span, as a small picture: one in it, or one with the same frame. None
+    where there is none."""
     import cv2
 
-    inside = [at for at in side.at if span[0] <= at < span[1]]
-    if not inside:
+    span, moments = side.span, side.detail.at
+    middle = (span[0] + span[1]) // 2
+    last = len(side.hashes_N) - 1
+    seen = [
+        at
+        for at in moments
+        if span[0] <= at < span[1]
+        or np.bitwise_count(side.hashes_N[min(at, last)] ^ side.hashes_N[min(middle, last)]) <= _STILL_BITS
+    ]
+    if not seen:
         return None
-    middle = (span[0] + span[1]) / 2
-    plane = side.tones_NP[side.at[min(inside, key=lambda at: abs(at - middle))]].reshape(THUMBNAIL_PX, THUMBNAIL_PX)
+    at = min(seen, key=lambda at: (not span[0] <= at < span[1], abs(at - middle)))
+    plane = side.detail.tones_NP[moments[at]].reshape(THUMBNAIL_PX, THUMBNAIL_PX)
     levels = plane.astype(np.uint8)
     return View(
         thumbnail=cv2.resize(plane, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC).astype(np.float32),

@@ -13,7 +13,7 @@ from mmlake.dedup.perceptual import unpack_bytes
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_alignment import Part, common_part
-from mmlake.dedup.video_detail import Detail, detail_of, shared_detail, shows_the_same
+from mmlake.dedup.video_detail import Detail, Shown, detail_of, shared_detail, shows_the_same
 from mmlake.dedup.video_hashes import WINDOWS
 from mmlake.dedup.video_votes import Film
 
@@ -74,8 +74,10 @@ class FilmMatcher:
         return int(found.relation[0]), float(found.score[0]), int(found.method[0]), spans_s, detail
 
     def _shows_the_same(self, a: int, b: int, part: Part) -> bool:
-        least = self._settings.image_correlation
-        return shows_the_same(self._detail(a), self._detail(b), part, correlation=least)
+        sides = (
+            Shown(self._detail(at), self._prints[METHOD][at], span) for at, span in ((a, part.span_a), (b, part.span_b))
+        )
+        return shows_the_same(*sides, correlation=self._settings.image_correlation)
 
     def _relation(self, part: Part) -> int:
         """What the shorter film is to the longer one."""

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from mmlake.dedup import DedupSettings, video
-from mmlake.dedup.matching import NONE, SAME
+from mmlake.dedup.matching import INSIDE, NONE, SAME
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.video_matcher import METHODS, FilmMatcher
 from tests.quality.test_quality_video_fidelity import film
@@ -36,3 +36,15 @@ def test_title_cards_are_no_copies_of_one_another_and_a_coarse_copy_is_one(tmp_p
     found = [films.compare(at, np.arange(at + 1, len(paths))).relation.tolist() for at in range(len(paths))]
     assert found[0] == [NONE] * (len(TITLES) - 1) + [SAME]
     assert {relation for row in found[1:] for relation in row} <= {NONE}
+
+
+def test_a_card_is_no_part_of_a_longer_film_that_shows_another_one(tmp_path):
+    """Of a long film few moments are kept, and the stretch that is like a short one may have none of them."""
+    rng = np.random.default_rng(3)
+    scenes = [rng.integers(0, 256, (HEIGHT_PX // 20, WIDTH_PX // 20, 3), np.uint8).repeat(20, 0).repeat(20, 1)]
+    long = [scenes[0]] * 24 + [card(TITLES[0], 0)] * 300 + [scenes[0]] * 24
+    cards = [[card(title, 0)] * 10 for title in TITLES]
+    paths = [film(tmp_path / f"{at}.mp4", one, crf=20) for at, one in enumerate([long, *cards])]
+    prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
+    films = FilmMatcher({name: Ragged.of([each[name] for each in prints]) for name in METHODS}, SETTINGS)
+    assert films.compare(0, np.arange(1, len(paths))).mirrored().relation.tolist() == [INSIDE] + [NONE] * 4
