@@ -281,7 +281,8 @@ ROW_STEPS: dict[str, Step] = {
             kinds=("numpy",),
             unit="units",
             description="What is measured, judged and chosen from here on: whole items, and the spans that long "
-            "recordings and films are cut to, and films that stand still for a while. Spans and named gaps add up to their item.",
+            "recordings and films are cut to, and films that stand still for a while. Spans and named gaps add up to "
+            "their item.",
         ),
         Step(
             name="measures",
