@@ -65,7 +65,7 @@ def main() -> None:
     criteria, digests = MODALITIES["image"].survivors, sorted(prints)
     columns = {one.name: pa.nulls(len(digests), pa.float64()) for one in criteria if one is not CLOSENESS}
     nodes = pa.table({"digest": digests, "priority": [0] * len(digests), "is_clean": [True] * len(digests)} | columns)
-    for name in ("compare", "_verified", "_aligned", "_judged"):
+    for name in ("compare", "_verified", "aligned", "_judged"):
         setattr(image_alignment, name, _counted(name, getattr(image_alignment, name), counts))
     began = time.process_time()
     pairs = dedup.near_pairs(

@@ -19,6 +19,7 @@ _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
 _HEIC: Final = re.compile(rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", re.DOTALL)
 _ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
 _LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
+_FAINT_STD, _CLEARER = 12.0, 3.0  # one with less shows little, where another ground shows so many times as much
 
 
 def lacks_decoder(data: bytes) -> bool:
@@ -68,7 +69,7 @@ def shown(picture: Image) -> Image:
 
 def opaque(picture: Image) -> Image:
     """The picture as it is (CIELAB as RGB), or, where parts of it are transparent, laid on white as most viewers do; on
-    black where nothing of it is seen on white (white drawings, stripes and logos)."""
+    black where next to nothing of it is seen on white (white drawings and logos, light that glows)."""
     from PIL import Image, ImageStat
 
     if picture.mode == "LAB":
@@ -77,8 +78,10 @@ def opaque(picture: Image) -> Image:
     if is_deep or (picture.mode not in _ALPHA_MODES and "transparency" not in picture.info):
         return picture
     layer = picture.convert("RGBA")
-    for ground in ("white", "black"):
-        flat = Image.alpha_composite(Image.new("RGBA", layer.size, ground), layer).convert("RGB")
-        if ImageStat.Stat(flat.convert("L")).stddev[0] >= _LEAST_STD:
-            break
-    return flat
+    on_white = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    shown = ImageStat.Stat(on_white.convert("L")).stddev[0]
+    if shown >= _FAINT_STD:
+        return on_white
+    on_black = Image.alpha_composite(Image.new("RGBA", layer.size, "black"), layer).convert("RGB")
+    is_lost = shown < _LEAST_STD or ImageStat.Stat(on_black.convert("L")).stddev[0] >= _CLEARER * shown
+    return on_black if is_lost else on_white

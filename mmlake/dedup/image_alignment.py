@@ -3,32 +3,27 @@
 A copy shows the same detail after a change of place (crop, border, small turn) and of tone; another picture of the same
 scene differs in detail, or in one place: another ship, another letter, another curve. A mark in a corner or a banner
 differs in one place as well, so such places are left out above and below in pictures large enough to bear a mark.
-Sources: Evangelidis and Psarakis 2008 (ECC alignment, here of OpenCV), Wang et al. 2004 (local correlation).
-Legend: S side of a thumbnail, G side of a grid, W windows.
+Source: Wang et al. 2004 (local correlation).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mmlake.borders import WHOLE, Box
-from mmlake.dedup import image_colours, image_tones
+from mmlake.borders import WHOLE
+from mmlake.dedup import image_colours, image_cutouts, image_tones
 from mmlake.dedup.image import SIDE, SMALL_PX
 from mmlake.dedup.image_detail import detail_correlation, differences
 from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_places
-from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, flat_fraction
-from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, turned, units, window_grids
+from mmlake.dedup.image_places import LEAST_PLACED, Place, aligned, box_mask, places, said_of
+from mmlake.dedup.image_views import View, oriented
+from mmlake.dedup.image_windows import Floats
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
-_PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
-_NUM_PLACES = 2  # alignments that are tried, besides frame on frame
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
 _MOST_UNLIKE = 0.1  # neighbourhoods that show detail, and not the same
@@ -45,14 +40,14 @@ _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
 # a photograph of 32 px has a quarter of the pixels of its thumbnail, so few numbers say less against it
 _FEW_DIMENSIONS, _TINY_CORRELATION = 16.0, 0.98
 _LIT_CORRELATION = 0.955  # of copies under another light
+_CLIPPED = 250.0  # grey level from which on light is lost
 # correlations of the detail below which nothing finds a copy: of 31 edits of photographs the lowest is .77, as with a
 # logo in a quarter; of those under another light .91
 _HOPELESS, _HOPELESSLY_LIT = 0.65, 0.85
 _LONE = 20.0  # over the mean difference: what is larger than that is in one place
-# a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing; how far its alignment may be
-# from the one that the boxes say: bend and scale, pixels of the thumbnail
-_DRAWN_FLAT, _DRAWN_BEND, _DRAWN_SHIFT_PX = 0.35, 0.06, 2.6
-_PULLED_PX, _TINY_PULLED_PX = 12.0, 9.0  # of the thumbnail: an alignment that was pulled further shows another thing
+# how far the alignment of a drawing on a flat ground may be from the one that the boxes say: bend and scale, pixels of
+# the thumbnail
+_DRAWN_BEND, _DRAWN_SHIFT_PX = 0.06, 2.6
 # of drawings, and of what shows nothing in so much of it on the whole: 32 edits of 90 have it but for some in a border
 _PLAIN_FLAT, _PLAIN_GROUND = 0.3, 0.97
 # of those in another tone, which a fitted curve can bring near to what they are not
@@ -68,79 +63,7 @@ class Likeness(NamedTuple):
     is_whole: bool  # both show the same frame
 
 
-_TURNED_BACK = [0, 3, 2, 1, 4, 5, 6, 7]  # of orientations; a mirrored one is its own inverse
-
 UNLIKE = Likeness(False, 0.0, 0, True)
-
-
-@dataclass(frozen=True)
-class View:
-    """One picture, made ready for comparisons."""
-
-    thumbnail: Floats  # S x S
-    content: Box  # inside borders of one level
-    bars: Box  # inside caption bars
-    side_px: int
-    tints: NDArray[np.uint8] | None = None  # chroma, but of JPEGs that are no drawings
-    is_sign: bool = False
-
-    @cached_property
-    def regions(self) -> list[Box]:
-        """What another picture may show wholly."""
-        return list(dict.fromkeys([WHOLE, self.content, self.bars]))
-
-    @cached_property
-    def boxes(self) -> list[Box]:
-        """What a copy of it may show."""
-        return [*WINDOWS, *self.regions[1:]]
-
-    @cached_property
-    def region_units(self) -> Floats:
-        """Grids of the regions in all 8 orientations, of mean 0 and length 1: (8, R, G * G)."""
-        grids = np.stack([box_grid(self.thumbnail, box) for box in self.regions])
-        return np.stack([units(oriented(grids, orientation)) for orientation in range(8)])
-
-    @cached_property
-    def box_units(self) -> Floats:
-        """Grids of the boxes, of mean 0 and length 1: (W, G * G)."""
-        inner = [box_grid(self.thumbnail, box)[None] for box in self.regions[1:]]
-        return units(np.concatenate((window_grids(self.thumbnail), *inner)))
-
-    @cached_property
-    def unlit(self) -> Floats:
-        """Its grid without what a smooth light adds, of length 1: (G * G,)."""
-        return image_tones.unlit(box_grid(self.thumbnail, WHOLE))
-
-    @cached_property
-    def detail(self) -> float:
-        """Grey levels by which it varies around the means of its neighbourhoods."""
-        import cv2
-
-        around = cv2.blur(self.thumbnail, (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX))
-        return float((self.thumbnail - around).std())
-
-    @cached_property
-    def flat(self) -> float:
-        """The share of its neighbourhoods that show nothing, 0..1."""
-        return flat_fraction(self.thumbnail)
-
-    @cached_property
-    def chroma(self) -> Floats:
-        """Its tints on the pixels of the thumbnail."""
-        assert self.tints is not None
-        return image_colours.planes(self.tints, SIDE)
-
-    @cached_property
-    def identity(self) -> bytes:
-        """What puts any two pictures in one order."""
-        tints = self.tints.tobytes() if self.tints is not None else b""
-        return self.thumbnail.tobytes() + tints + repr((self.content, self.bars, self.side_px)).encode()
-
-
-def oriented(planes: Floats, orientation: int) -> Floats:
-    """Planes of shape (..., side, side), turned by quarters, then mirrored from 4 on."""
-    turned = np.rot90(planes, orientation % 4, (-2, -1))
-    return turned[..., ::-1] if orientation >= 4 else turned
 
 
 def compare(one: View, other: View, *, correlation: float) -> Likeness:
@@ -152,9 +75,9 @@ def compare(one: View, other: View, *, correlation: float) -> Likeness:
     if min(one.detail, other.detail) < LEAST_DETAIL:
         return _faint(one, other, correlation)
     best = UNLIKE
-    for place in _places(one, other):
-        if place.correlation < _PLACED:
-            best = max(best, Likeness(False, max(0.0, place.correlation) * _PLACED, 0, True), key=_rank)
+    for place in places(one, other):
+        if place.correlation < LEAST_PLACED:
+            best = max(best, Likeness(False, max(0.0, place.correlation) * LEAST_PLACED, 0, True), key=_rank)
             continue
         best = max(best, _verified(place, correlation), key=_rank)
         if best.is_copy:
@@ -178,81 +101,17 @@ def _faint(one: View, other: View, correlation: float) -> Likeness:
     return UNLIKE
 
 
-class _Place(NamedTuple):
-    """How two thumbnails may lie on each other."""
-
-    correlation: float
-    view: Floats  # the picture that shows all that the template shows, in the template's orientation
-    content: Box  # of the view, in that orientation
-    box: Box  # of the view: what the template's region shows
-    template: View
-    region: Box  # of the template
-    orientation: int
-    viewed: View
-    side_px: int  # of the smaller picture
-    is_drawn: bool  # both are drawings on a flat ground
-    are_tinted: bool  # the colours of both are known
-
-
-def _places(one: View, other: View) -> list[_Place]:
-    """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may
-    make a part of the one fit a little better, and another light all of it worse."""
-    found, frame, are_signs = [], (0.0, one, other, 0, 0, 0), one.is_sign and other.is_sign
-    for view, template in ((one, other), (other, one)):
-        # to turn the view's boxes there is to turn the template's few regions back
-        correlations = view.box_units @ template.region_units[_TURNED_BACK].transpose(0, 2, 1)
-        if are_signs:
-            correlations = correlations[:1]
-        if view is one:
-            frame = (float(correlations[0, 0, 0]), view, template, 0, 0, 0)
-        for at in np.argsort(-correlations.round(5), axis=None, kind="stable")[:_NUM_PLACES]:  # ties: as it is
-            orientation, box, region = (int(k) for k in np.unravel_index(at, correlations.shape))
-            found.append((float(correlations.flat[at]), view, template, orientation, box, region))
-    found.sort(key=lambda one: -one[0])
-    found = found[:_NUM_PLACES]
-    at = next((at for at, place in enumerate(found) if place[3:] == (0, 0, 0)), len(found))
-    if frame[0] < _PLACED:
-        frame = (max(frame[0], float(one.unlit @ other.unlit)), *frame[1:])
-        found[at : at + 1] = [frame]
-    elif at == len(found):
-        found.append(frame)
-    return [
-        _Place(
-            correlation=correlation,
-            view=np.ascontiguousarray(oriented(view.thumbnail, orientation)),
-            content=turned(view.content, orientation),
-            box=turned(view.boxes[box], orientation),
-            template=template,
-            region=template.regions[region],
-            orientation=orientation,
-            viewed=view,
-            side_px=min(view.side_px, template.side_px),
-            is_drawn=_is_drawn(view, template),
-            are_tinted=view.tints is not None and template.tints is not None,
-        )
-        for correlation, view, template, orientation, box, region in found
-    ]
-
-
-def _is_drawn(one: View, other: View) -> bool:
-    """Whether both are drawings on a flat ground; of tiny pictures, where a silhouette before the sky is no more than
-    that, whether they are so together."""
-    if min(one.side_px, other.side_px) < SMALL_PX:
-        return one.flat + other.flat >= 2 * _DRAWN_FLAT
-    return min(one.flat, other.flat) >= _DRAWN_FLAT
-
-
-def _verified(place: _Place, correlation: float) -> Likeness:
+def _verified(place: Place, correlation: float) -> Likeness:
     """What the best alignment says; where that was pulled away from the boxes, as by a logo that stands out more than
     the picture, also what theirs does. A drawing has no second try: it fits others of its kind too easily."""
-    warp = _aligned(place)
+    warp = aligned(place)
     best = _judged(place, warp, correlation)
-    if best.is_copy or place.is_drawn or np.abs(warp - _said(place)).max() < _PULLED:
+    if best.is_copy or place.is_drawn or np.abs(warp - said_of(place)).max() < _PULLED:
         return best
-    return max(best, _judged(place, _said(place), correlation), key=_rank)
+    return max(best, _judged(place, said_of(place), correlation), key=_rank)
 
 
-def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
+def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
     """What the two show where they are laid on each other by this map."""
     import cv2
 
@@ -260,13 +119,13 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     # what surrounds a drawing is its ground, and no border: a square, cut at its sides, is like any other plane
     is_on_ground = place.is_drawn and not is_tiny
     contents = (WHOLE, WHOLE) if is_on_ground else (place.template.content, place.content)
-    expected = _inside(place.region) & _inside(contents[0])
+    expected = box_mask(place.region) & box_mask(contents[0])
     if is_on_ground and (place.region, place.box) != (WHOLE, WHOLE):
         expected = cv2.erode(expected.astype(np.uint8), np.ones((3, 3), np.uint8), borderValue=0).astype(np.bool_)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     template = place.template.thumbnail
     view = cv2.warpAffine(place.view, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    shown = cv2.warpAffine(_inside(contents[1]).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
+    shown = cv2.warpAffine(box_mask(contents[1]).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
     seen = expected & shown
     orientation = place.orientation
     scaled = np.abs(warp - np.eye(2, 3))
@@ -280,10 +139,10 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     differing, contrast = differences(toned, template, seen)
-    if place.is_drawn and not _lies_as_said(warp, place):
+    if place.is_drawn and not _lies_assaid_of(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
     is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
-    (bound, spot), alike = _bounds(place, dimensions, is_toned, correlation), seen
+    (bound, spot), alike, veil = _bounds(place, dimensions, is_toned, correlation), seen, None
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     # what sharpened or coded all of a tiny picture moves each of its pixels a little; another mouth, one place
     if is_tiny and not place.is_drawn and spots.any() and differing.max() <= _LONE * differing[seen].mean():
@@ -291,7 +150,7 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     if spots.any():
         marked = marked_places(spots, seen, place.side_px)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
-            marked = veiled_places(spots, seen, toned, template)
+            marked = veil = veiled_places(spots, seen, toned, template)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and not place.is_drawn and found >= _HOPELESSLY_LIT:
             lit = image_tones.lit(view, template, seen)
             toned, bound = image_tones.toned(lit, template, seen), max(bound, _LIT_CORRELATION)
@@ -301,7 +160,12 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
         alike = seen & ~marked
         found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
-    if found < bound or unlike > _MOST_UNLIKE or (place.are_tinted and _is_recoloured(place, warp, view, alike)):
+    if (
+        found < bound
+        or unlike > _MOST_UNLIKE
+        or (not is_tiny and _is_another_inside(place, view, toned, alike, veil))
+        or (place.are_tinted and _is_recoloured(place, warp, view, alike))
+    ):
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
@@ -310,7 +174,7 @@ def _judged(place: _Place, warp: Floats, correlation: float) -> Likeness:
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
 
 
-def _bounds(place: _Place, dimensions: float, is_toned: bool, correlation: float) -> tuple[float, float]:
+def _bounds(place: Place, dimensions: float, is_toned: bool, correlation: float) -> tuple[float, float]:
     """(correlation of the detail that a copy has at least, share of the contrast that one place differs by at most).
     dimensions: independent numbers in the detail. correlation: what any copy has at least."""
     is_tiny, bound, spot = place.side_px < SMALL_PX, correlation, _SPOT
@@ -324,11 +188,23 @@ def _bounds(place: _Place, dimensions: float, is_toned: bool, correlation: float
     return bound, spot
 
 
-def _is_plain(place: _Place) -> bool:
+def _is_another_inside(place: Place, view: Floats, toned: Floats, seen: Mask, veil: Mask | None) -> bool:
+    """Whether the two are things of one outline, on a plain ground, that differ within it. view: as it is aligned;
+    toned: in the tones of the template. veil: what a line of see-through letters covers."""
+    template, inside = place.template.thumbnail, place.template.inside
+    if inside is None:
+        return False
+    lost = ~seen | (np.maximum(view, template) >= _CLIPPED)
+    if veil is not None:
+        lost |= veil.any(axis=1, keepdims=True)
+    return not image_cutouts.are_alike(toned, template, inside & image_cutouts.clear_of(lost))
+
+
+def _is_plain(place: Place) -> bool:
     return place.viewed.flat + place.template.flat >= 2 * _PLAIN_FLAT
 
 
-def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> bool:
+def _is_recoloured(place: Place, warp: Floats, view: Floats, seen: Mask) -> bool:
     """Whether the two have colours that no edit gives a copy. view: its thumbnail, aligned. seen: what is compared."""
     import cv2
 
@@ -339,51 +215,10 @@ def _is_recoloured(place: _Place, warp: Floats, view: Floats, seen: Mask) -> boo
     return image_colours.differ(np.stack(chroma), place.template.chroma, tones, seen, on_ground=_is_plain(place))
 
 
-def _lies_as_said(warp: Floats, place: _Place) -> bool:
+def _lies_assaid_of(warp: Floats, place: Place) -> bool:
     """Whether the alignment is the one that the boxes say. A drawing on a flat ground can be bent to fit another one of
     its kind: two handwritten digits, two letters; and a small one can be cut to fit as well."""
-    said, is_small = _said(place), place.side_px < MARKABLE_PX
+    said, is_small = said_of(place), place.side_px < MARKABLE_PX
     off, most_bent = np.abs(warp - said), _DRAWN_BEND / 2 if is_small else _DRAWN_BEND
     is_near = bool(off[:, :2].max() <= most_bent and off[:, 2].max() <= _DRAWN_SHIFT_PX)
     return is_near and not (is_small and np.abs(said[:, :2] - np.eye(2)).max() > _DRAWN_BEND)
-
-
-def _inside(box: Box) -> Mask:
-    top, bottom, left, right = box
-    inside = np.zeros((SIDE, SIDE), np.bool_)
-    rows = slice(int(np.ceil(top * SIDE - 0.1)), int(bottom * SIDE + 0.1))
-    inside[rows, int(np.ceil(left * SIDE - 0.1)) : int(right * SIDE + 0.1)] = True
-    return inside
-
-
-def _said(place: _Place) -> Floats:
-    """The map from the template's pixels to the view's that the boxes say."""
-    top, bottom, left, right = place.box
-    above, below, before, behind = place.region
-    down, across = (bottom - top) / (below - above), (right - left) / (behind - before)
-    return np.array(
-        [
-            [across, 0, (left - before * across) * SIDE + across / 2 - 0.5],
-            [0, down, (top - above * down) * SIDE + down / 2 - 0.5],
-        ],
-        np.float32,
-    )
-
-
-def _aligned(place: _Place) -> Floats:
-    """The affine map from the template's pixels to the view's; the one that the boxes say where none is better."""
-    import cv2
-
-    said = _said(place)
-    mask = (_inside(place.region) * 255).astype(np.uint8)
-    criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 25, 1e-4)
-    try:
-        _, found = cv2.findTransformECC(
-            place.template.thumbnail, place.view, said.copy(), cv2.MOTION_AFFINE, criteria, mask, 3
-        )
-    except cv2.error:  # does not converge: nothing in common, or nothing to hold on to
-        return said
-    sizes = [np.linalg.det(one[:, :2].astype(np.float64)) for one in (found, said)]
-    most_px = _TINY_PULLED_PX if place.side_px < SMALL_PX else _PULLED_PX
-    is_near = np.abs(found - said).max() <= most_px and abs(sizes[0] / sizes[1] - 1) <= 0.3
-    return found if is_near else said

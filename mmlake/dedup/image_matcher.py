@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.borders import Box
-from mmlake.dedup import image_alignment, image_keys, perceptual, recoding
+from mmlake.dedup import image_alignment, image_keys, image_views, perceptual, recoding
 from mmlake.dedup.image import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, RECODED, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, TINT_SIDE
@@ -99,13 +99,13 @@ class ImageMatcher:
         scaled: Floats = rows / np.maximum(norms, _LEAST_NORM)
         return scaled
 
-    def _made_view(self, at: int) -> image_alignment.View | None:
+    def _made_view(self, at: int) -> image_views.View | None:
         words, layout, tint = (self._prints[method][at] for method in ("luma", "layout", "tint"))
         if not len(words):
             return None
         edges = perceptual.unpack_bytes(layout[:1]) / 255
         content, bars = (_box(edges[low : low + 4]) for low in (0, 4))
-        return image_alignment.View(
+        return image_views.View(
             thumbnail=thumbnails(words[None])[0],
             content=content,
             bars=bars,

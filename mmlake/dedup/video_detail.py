@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from mmlake.borders import bars, content
 from mmlake.dedup import perceptual
 from mmlake.dedup.image import SIDE
-from mmlake.dedup.image_alignment import View, compare
+from mmlake.dedup.image_alignment import compare
+from mmlake.dedup.image_views import View
 from mmlake.dedup.video_alignment import Part
 from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
 from mmlake.picture_pieces import PIECE_PX
