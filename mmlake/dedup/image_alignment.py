@@ -160,12 +160,8 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
         alike = seen & ~marked
         found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
-    if (
-        found < bound
-        or unlike > _MOST_UNLIKE
-        or (not is_tiny and _is_another_inside(place, view, toned, alike, veil))
-        or (place.are_tinted and _is_recoloured(place, warp, view, alike))
-    ):
+    differs = found < bound or unlike > _MOST_UNLIKE or _is_another_inside(place, view, toned, alike, veil)
+    if differs or (place.are_tinted and _is_recoloured(place, warp, view, alike)):
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
@@ -189,10 +185,11 @@ def _bounds(place: Place, dimensions: float, is_toned: bool, correlation: float)
 
 
 def _is_another_inside(place: Place, view: Floats, toned: Floats, seen: Mask, veil: Mask | None) -> bool:
-    """Whether the two are things of one outline, on a plain ground, that differ within it. view: as it is aligned;
-    toned: in the tones of the template. veil: what a line of see-through letters covers."""
+    """Whether the two are things of one outline, on a plain ground, that differ within it; not asked of tiny ones.
+
+    view: as it is aligned; toned: in the tones of the template. veil: what a line of see-through letters covers."""
     template, inside = place.template.thumbnail, place.template.inside
-    if inside is None:
+    if inside is None or place.side_px < SMALL_PX:
         return False
     lost = ~seen | (np.maximum(view, template) >= _CLIPPED)
     if veil is not None:
