@@ -19,8 +19,8 @@ from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.provenance.evidence import AmbiguousDigest
 from mmlake.report import ClusterMember, DuplicateCluster, ReportData, ReportSettings, write_report
-from mmlake.report_examples import EXAMPLE_COLUMNS, Examples
 from mmlake.tables import Slot
+from mmlake.version_report.examples import EXAMPLE_COLUMNS, Examples
 
 _COLUMNS = ("digest", "survivor", "cluster_size", "radius", "tier", "method", "score", "relation", "reason")
 _REASONS = 4  # named of a cluster

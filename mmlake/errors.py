@@ -20,7 +20,7 @@
     UnreadableItem              one item cannot be read: becomes a row, never stops a shard
 
 Bad data is a row (status, reason, severity, code); bad code, settings or environment raises. The codes of rows are in
-`mmlake/error_codes.py`.
+`mmlake/error_codes/catalogue.py`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from functools import partial
 import pyarrow as pa
 
 from mmlake.captions import captions
-from mmlake.cross_schemas import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
 from mmlake.embed.agreement import PICTURE_SOUND, PICTURE_TEXT
 from mmlake.preprocess import (
@@ -41,6 +40,7 @@ from mmlake.quality import (
     Rule,
     Scorer,
 )
+from mmlake.schemas.cross import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.voices import speakers
 
 

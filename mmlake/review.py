@@ -22,8 +22,8 @@ from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.quality import Rule
 from mmlake.report import Example, ReportData, ReportSettings, write_report
-from mmlake.report_examples import EXAMPLE_COLUMNS, Examples
 from mmlake.store import write_atomically
+from mmlake.version_report.examples import EXAMPLE_COLUMNS, Examples
 
 PAGE, VERDICTS = "review.html", "verdicts.csv"
 YES, NO = "yes", "no"  # the unit has the fault, or not

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
-from mmlake.cross_schemas import ALIKE
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
@@ -19,6 +18,7 @@ from mmlake.preprocess import GAP, WHOLE
 from mmlake.publish import read_result, unfinished_steps, version_names
 from mmlake.publish.ledger import ledger
 from mmlake.records import ADMITTED, STATUSES, Digest
+from mmlake.schemas.cross import ALIKE
 from mmlake.tables import Slot
 
 TIERS = ("exact", "near", "semantic")

@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from mmlake import checked_json, schemas
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.records import digest_of
+from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
-from mmlake.table_schema import TableSchema
 
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from mmlake import preprocess
-from mmlake.caption_schema import CAPTIONS, CORRECTION
 from mmlake.captions.error_rates import ErrorRates, error_rates
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.preprocess.subtitles import parse_cues
+from mmlake.schemas.captions import CAPTIONS, CORRECTION
 from mmlake.tables import Slot
 
 TRANSCRIBED = ("audio", "video")

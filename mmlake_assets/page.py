@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from mmlake.lake import Lake
 from mmlake.records import STATUSES
+from mmlake.schemas.table import TableSchema
 from mmlake.steps import Made, Step
 from mmlake.summary import sources_of
-from mmlake.table_schema import TableSchema
 from mmlake.tables import Stamp
 
 _COLOURS = {"ok": "#2f9e6e", "flagged": "#e0a930", "quarantined": "#d9622b", "unreadable": "#9b2c3f"}

@@ -28,9 +28,15 @@ from mmlake.publish import Request
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.track_drawing import drawn_tracks
-from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
-from mmlake.truth_samples import SampleTruth, compare_samples
-from mmlake.truth_units import UnitTruth, compare_units
+from mmlake.truth import (
+    SampleTruth,
+    Truthful,
+    UnitTruth,
+    compare_samples,
+    compare_units,
+    compare_with_truth,
+    pin_sample_probes,
+)
 from mmlake.upkeep.history import damaged
 from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource

@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.border import Failure, Runner, attempt, map_opened
-from mmlake.caption_schema import CAPTIONS, CORRECTION, DESCRIPTION
 from mmlake.captions import correction, description
 from mmlake.captions.models import Model, load_model
 from mmlake.captions.settings import CaptionSettings
 from mmlake.endpoint import EndpointSettings, Picture
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of
+from mmlake.schemas.captions import CAPTIONS, CORRECTION, DESCRIPTION
 from mmlake.store import Blobs
 
 T = TypeVar("T")

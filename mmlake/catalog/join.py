@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.catalog.source_fields import metadata_column
 from mmlake.contracts import made
-from mmlake.cross_schemas import ALIKE
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import ADMITTED, STATUSES
+from mmlake.schemas.cross import ALIKE
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
 METADATA = "metadata"  # the column of the source's own fields

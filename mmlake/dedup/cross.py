@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
-from mmlake.cross_schemas import ALIKE, COMPONENT_FINGERPRINTS, CROSS_PAIRS, KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.dedup.cross_join import MET, Meeting, near_meetings
 from mmlake.dedup.fingerprinting import fingerprint
 from mmlake.dedup.image_alignment import LEAST_DETAIL
@@ -34,6 +33,7 @@ from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.engine import Engine
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of, signed
+from mmlake.schemas.cross import ALIKE, COMPONENT_FINGERPRINTS, CROSS_PAIRS, KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.store import Blobs
 
 MOST_ROWS = 8  # carriers that one unit has rows of; what else it meets is counted

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.track_schemas import TRACKS
+from mmlake.schemas.tracks import TRACKS
 
 GAP, WHOLE = "gap", "whole"
 STRAY_CUES = "num_stray_cues"

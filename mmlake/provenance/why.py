@@ -13,12 +13,12 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from mmlake import schemas
-from mmlake.cross_schemas import cross_said
 from mmlake.errors import SettingsError
 from mmlake.provenance.evidence import CORPUS_TABLES, CROSS_TABLE, Found, Record, corpus_rows, rows_of
 from mmlake.provenance.spans import units_of
 from mmlake.provenance.story import Membership, Occurrence, Step, Story
 from mmlake.records import ADMITTED, Digest
+from mmlake.schemas.cross import cross_said
 from mmlake.tables import Tables
 
 Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[str, Any]]]

@@ -11,8 +11,8 @@ import pyarrow as pa
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.sample_schema import SAMPLES
 from mmlake.schemas import ITEMS
+from mmlake.schemas.samples import SAMPLES
 from mmlake.steps import OVER_ALL, SAMPLES_STEP, recheck, run_step
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, joint_version
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import preprocess
-from mmlake.caption_schema import CORRECTION
 from mmlake.lake import Lake
 from mmlake.schemas import ALIGNMENTS, CAPTIONS, SPEAKERS, TRACKS
+from mmlake.schemas.captions import CORRECTION
 from mmlake.shards import LATER_FIELDS, Held, UnitFacts
 from mmlake.tables import Slot
 

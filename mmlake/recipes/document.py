@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmlake.cross_schemas import COMPONENTS
 from mmlake.errors import SettingsError
 from mmlake.recipes.clauses import SIZES
 from mmlake.recipes.licences import normal_licence
@@ -19,6 +18,7 @@ from mmlake.recipes.quotas import Quota
 from mmlake.recipes.recipe import Recipe
 from mmlake.recipes.sql import near
 from mmlake.records import ROLES, STATUSES
+from mmlake.schemas.cross import COMPONENTS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 # key -> what its value is, for messages

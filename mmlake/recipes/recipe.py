@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mmlake.cross_schemas import COMPONENTS
 from mmlake.errors import SettingsError
 from mmlake.recipes.clauses import CONTAMINATED, EVAL_SETS, LeadClauses, causes
 from mmlake.recipes.licences import Policy
@@ -23,6 +22,7 @@ from mmlake.recipes.mixture import Mixture
 from mmlake.recipes.quotas import Quota, cut
 from mmlake.recipes.sql import Condition, canonical
 from mmlake.records import ADMITTED, ROLES, STATUSES, canonical_json, digest_of
+from mmlake.schemas.cross import COMPONENTS
 
 TIERS = ("exact", "near", "semantic")
 CARRIED_BY = "carried_by"  # column: the films and recordings that carry the unit, and as what

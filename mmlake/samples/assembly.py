@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.errors import ContractBroken
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json
-from mmlake.sample_schema import PART, SAMPLES
 from mmlake.samples.fields import one_spelling, own_fields
+from mmlake.schemas.samples import PART, SAMPLES
 
 # what is read of an items table: no texts, no bytes
 COLUMNS = (

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.records import LEADING_ROLES, canonical_json, digest_of
-from mmlake.sample_schema import PART, SAMPLES
+from mmlake.schemas.samples import PART, SAMPLES
 
 SPANNED_ROLES = ("transcript",)  # what is said in time: of a span, only what is said there
 _SPAN = [

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
-from mmlake.caption_schema import CAPTIONS
 from mmlake.errors import ContractBroken
+from mmlake.schemas.captions import CAPTIONS
 from mmlake.steps.preprocess import among, retried, unit_tracks_of
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot

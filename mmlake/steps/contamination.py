@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, preprocess, schemas
-from mmlake.cross_schemas import COMPONENT_FINGERPRINTS
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
+from mmlake.schemas.cross import COMPONENT_FINGERPRINTS
 from mmlake.steps import standing
 from mmlake.steps.cross import components_of
 from mmlake.steps.eval_sets import EvalUnits, eval_revision, eval_units, prints_and_vectors

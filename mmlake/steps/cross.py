@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, parts, preprocess
-from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
+from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.steps import standing
 from mmlake.steps.preprocess import among, retried, unit_tracks_of
 from mmlake.steps.step import Job, Step

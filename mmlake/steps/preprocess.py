@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, preprocess, schemas
 from mmlake.errors import ContractBroken
+from mmlake.schemas.table import TableSchema
 from mmlake.steps.step import Job
-from mmlake.table_schema import TableSchema
 
 
 def among(table: pa.Table, wanted: frozenset[str], *, column: str = "digest") -> pa.Table:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import samples
-from mmlake.sample_schema import SAMPLES
 from mmlake.schemas import ITEMS
+from mmlake.schemas.samples import SAMPLES
 from mmlake.steps.step import Job, Step
 
 OVER_ALL = "all"  # the modality of a table over all of them

@@ -20,11 +20,11 @@ from mmlake.modalities import Modality
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.schemas import ITEMS, conform
+from mmlake.schemas.table import TableSchema
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps import row_versions
 from mmlake.steps.former import former_tables, kept_path
 from mmlake.steps.row_versions import RowVersions
-from mmlake.table_schema import TableSchema
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 from mmlake.workers import Meter, WorkerPool
 

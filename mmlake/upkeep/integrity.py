@@ -13,7 +13,7 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish.catalog import NAME as CATALOG
 from mmlake.records import Digest, digest_of
-from mmlake.sample_schema import SAMPLES
+from mmlake.schemas.samples import SAMPLES
 from mmlake.steps import OVER_ALL
 from mmlake.tables import ALL, Slot
 

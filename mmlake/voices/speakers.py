@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.border import Failure, attempt
 from mmlake.progress import Advance, silent
-from mmlake.speaker_schema import SPEAKERS
+from mmlake.schemas.speakers import SPEAKERS
 from mmlake.store import Blobs
 from mmlake.voices.diarizers import Diarizer, diarizer_of, limits_of
 from mmlake.voices.settings import SpeakerSettings

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from mmlake import dedup, schemas
-from mmlake.cross_schemas import COMPONENT_FINGERPRINTS, cross_said
 from mmlake.dedup import cross, image, text
 from mmlake.engine import Engine, EngineSettings
+from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, cross_said
 from tests import make
 
 SETTINGS = dedup.DedupSettings()

@@ -14,9 +14,9 @@ from mmlake import schemas
 from mmlake.bench import clustered, of_lake
 from mmlake.cli.app import app
 from mmlake.errors import SettingsError
-from mmlake.report_duplicates import _next_to_bound
 from mmlake.summary import summarize
 from mmlake.version_report import gather, write_version_report
+from mmlake.version_report.duplicates import _next_to_bound
 
 RUNNER = CliRunner()
 

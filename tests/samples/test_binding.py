@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mmlake import schemas
 from mmlake.records import LEADING_ROLES
-from mmlake.sample_schema import PART, SAMPLES
 from mmlake.samples import assemble, bind_units
+from mmlake.schemas.samples import PART, SAMPLES
 
 FILM, TALK, PICTURE, ONE, TWO, SAID = (hashlib.sha256(name.encode()).hexdigest() for name in "abcdef")
 MODALITIES = {FILM: "video", TALK: "audio", PICTURE: "image"}

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from mmlake import error_codes, errors
-from mmlake.error_codes import CODES
+from mmlake import errors
+from mmlake.error_codes import CODES, catalogue
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.records import SEVERITIES
 
@@ -44,7 +44,7 @@ def test_an_entry_has_a_stable_name_and_a_known_severity(entry) -> None:
 
 
 def test_no_code_and_no_name_is_given_twice() -> None:
-    entries = error_codes._ENTRIES
+    entries = catalogue._ENTRIES
     assert (
         len({entry.code for entry in entries}) == len({entry.name for entry in entries}) == len(entries) == len(CODES)
     )

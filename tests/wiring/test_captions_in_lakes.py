@@ -18,12 +18,12 @@ from mmlake.lake import Lake
 from mmlake.loader import read_tracks, track_samples, write_tracks
 from mmlake.modalities import MODALITIES
 from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, update_samples
-from mmlake.report_tracks import tracks_of
 from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, row_steps, run_step
 from mmlake.tables import Slot
 from mmlake.track_drawing import drawn_tracks
 from mmlake.upkeep import failed_rows, request_retries
+from mmlake.version_report.tracks import tracks_of
 from mmlake.word_errors import word_errors
 from tests import make
 from tests.captions.chat_server import ChatServer, body, chat_server, replies, says

@@ -20,8 +20,8 @@ from mmlake.records import ADMITTED
 from mmlake.samples import bind_units
 from mmlake.summary import summarize
 from mmlake.truth import compare_with_truth, pin_sample_probes
-from mmlake.truth_samples import compare_samples
-from mmlake.truth_units import compare_units
+from mmlake.truth.samples import compare_samples
+from mmlake.truth.units import compare_units
 from tests.thorough import takes_minutes
 
 RECIPES = ("everything", "curated")

@@ -9,8 +9,8 @@ import pytest
 
 from mmlake.preprocess.settings import UnitSettings
 from mmlake.sample import LongItem, Sentence
-from mmlake.truth_spans import Cuts, Planted, Stretch, check_cuts
-from mmlake.truth_units import LongTruth, UnitTruth, excerpt_pairs, follow
+from mmlake.truth.spans import Cuts, Planted, Stretch, check_cuts
+from mmlake.truth.units import LongTruth, UnitTruth, excerpt_pairs, follow
 
 # A film of 90 s: shots at 20, 40 and 66 s, black and silent from 40 to 46 s, and a sentence that runs over the cut at
 # 20 s.

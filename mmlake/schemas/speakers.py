@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from mmlake.table_schema import TableSchema, optional, required
+from mmlake.schemas.table import TableSchema, optional, required
 
 TURN = pa.struct(
     [

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from mmlake.lake import Lake
 from mmlake.report import ClusterMember, DuplicateCluster, Example, PairExample
-from mmlake.report_examples import Examples
 from mmlake.tables import Slot
+from mmlake.version_report.examples import Examples
 
 _CLUSTERS = 8  # per tier and modality
 _FURTHEST = 24  # members listed of a large cluster

@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import caption_schema, cross_schemas, speaker_schema, track_schemas
 from mmlake.errors import SchemaMismatch
-from mmlake.sample_schema import SAMPLES
-from mmlake.table_schema import TableSchema, optional, required
+from mmlake.schemas.captions import CAPTIONS
+from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
+from mmlake.schemas.samples import SAMPLES
+from mmlake.schemas.speakers import SPEAKERS
+from mmlake.schemas.table import TableSchema, optional, required
+from mmlake.schemas.tracks import ALIGNMENTS, TRACKS, UNITS
 
 _STRINGS = pa.list_(pa.string())
-TRACKS, ALIGNMENTS, UNITS = track_schemas.TRACKS, track_schemas.ALIGNMENTS, track_schemas.UNITS
-SPEAKERS = speaker_schema.SPEAKERS
-CAPTIONS = caption_schema.CAPTIONS
 
 ITEMS = TableSchema(
     name="items",
@@ -287,8 +287,8 @@ TABLES: dict[str, TableSchema] = {
         EMBEDDINGS,
         CLUSTERS,
         CONTAMINATION,
-        cross_schemas.COMPONENT_FINGERPRINTS,
-        cross_schemas.CROSS_PAIRS,
+        COMPONENT_FINGERPRINTS,
+        CROSS_PAIRS,
         SAMPLES,
     )  # fmt: skip
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmlake.catalogue_entry import ErrorCode
+from mmlake.error_codes.entry import ErrorCode
 
 DEVICE_CODES = (
     ErrorCode(

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import report
-from mmlake.cross_schemas import KEYFRAME, TRANSCRIPT
 from mmlake.lake import Lake
 from mmlake.report import Example, PairExample
-from mmlake.report_examples import Examples, spread
+from mmlake.schemas.cross import KEYFRAME, TRANSCRIPT
 from mmlake.tables import Slot
+from mmlake.version_report.examples import Examples, spread
 
 _SHOWN = 4  # of each component and modality
 _TEXT_CHARS = 20_000  # of a text that is compared word by word

@@ -19,7 +19,7 @@ from mmlake.publish import pin_probes, pinned_probes
 from mmlake.records import ADMITTED, STATUSES
 from mmlake.summary import TIERS
 from mmlake.tables import Slot
-from mmlake.truth_units import excerpt_pairs, long_stretches
+from mmlake.truth.units import excerpt_pairs, long_stretches
 
 if TYPE_CHECKING:
     from mmlake.sample import Truth, TruthItem

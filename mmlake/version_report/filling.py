@@ -29,11 +29,11 @@ from mmlake.report import (
     SourceRow,
     TierCount,
 )
-from mmlake.report_crossed import crossed_of
-from mmlake.report_duplicates import clusters_of, pairs_of
-from mmlake.report_examples import Examples, spread
-from mmlake.report_tracks import tracks_of
 from mmlake.summary import ModalitySummary, Summary, summarize
+from mmlake.version_report.crossed import crossed_of
+from mmlake.version_report.duplicates import clusters_of, pairs_of
+from mmlake.version_report.examples import Examples, spread
+from mmlake.version_report.tracks import tracks_of
 from mmlake.versions import Manifest
 
 _OF_SOURCE = ("source", "num_units", "usable_fraction", "weighted_fraction", "causes", "lowered")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mmlake.table_schema import TableSchema, optional, required
+from mmlake.schemas.table import TableSchema, optional, required
 
 KEYFRAME, SOUND, TRANSCRIPT = "keyframe", "sound", "transcript"
 COMPONENTS = (KEYFRAME, SOUND, TRANSCRIPT)

@@ -15,7 +15,7 @@ from mmlake.lake import Lake
 from mmlake.loader import ShardStream
 from mmlake.records import LEADING_ROLES
 from mmlake.tables import Slot
-from mmlake.truth_spans import (
+from mmlake.truth.spans import (
     FORCED,
     GAP,
     PAUSE,

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from mmlake.catalogue_entry import ErrorCode
-from mmlake.device_codes import DEVICE_CODES
-from mmlake.model_codes import MODEL_CODES
+from mmlake.error_codes.devices import DEVICE_CODES
+from mmlake.error_codes.entry import ErrorCode
+from mmlake.error_codes.models import MODEL_CODES
 
 __all__ = ["CODES", "TRANSIENT_CODES", "ErrorCode"]
 _ENTRIES = (
