@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mmlake.evaluate.decision import compare
 from mmlake.evaluate.distortions import distort_image, distort_samples
+from mmlake.evaluate.isolation import isolation
 from mmlake.evaluate.probes import Probe, ProbeSet, build_probes
 from mmlake.evaluate.scores import score_probes, summarize
 from mmlake.evaluate.settings import EvaluateSettings
@@ -23,6 +24,7 @@ __all__ = [
     "distort_image",
     "distort_samples",
     "diversity",
+    "isolation",
     "score_probes",
     "summarize",
 ]

@@ -188,6 +188,14 @@ class ClusterCard:
 
 
 @dataclass(kw_only=True, slots=True)
+class Loner:
+    """A unit that is least like the others of its modality."""
+
+    distance: float  # mean cosine distance to its nearest five
+    example: Example
+
+
+@dataclass(kw_only=True, slots=True)
 class EmbeddingMap:
     """One modality's vectors in two dimensions, with its diversity. `project` makes the points."""
 
@@ -199,6 +207,8 @@ class EmbeddingMap:
     explained_fraction: float | None = None  # share of variance that the two axes show
     diversity: dict[str, Any] = field(default_factory=dict)  # Diversity.to_dict()
     cards: list[ClusterCard] = field(default_factory=list)
+    uniqueness: float | None = None  # median cosine distance to the nearest neighbour
+    loners: list[Loner] = field(default_factory=list)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -27,6 +27,7 @@ from mmlake.report.data import (
     DuplicateCluster,
     EmbeddingMap,
     Example,
+    Loner,
     ModalityRows,
     ReportData,
     ReportSettings,
@@ -250,7 +251,14 @@ class _View:
             else "",
             "num_cards": len(each.cards),
             "cards": [self._legend(card) for card in each.cards[:_MAX_LEGEND]],
+            "uniqueness": each.uniqueness,
+            "loners": [self._loner(one) for one in each.loners[:_MAX_LEGEND]],
         }
+
+    def _loner(self, loner: Loner) -> dict[str, Any]:
+        image = self._budget.uri(loner.example.image, kinds=("image",))
+        label = loner.example.title or loner.example.text
+        return {"distance": loner.distance, "digest": loner.example.digest, "label": label[:80], "image": image}
 
     def _legend(self, card: ClusterCard) -> dict[str, Any]:
         image = self._budget.uri(card.representative.image, kinds=("image",)) if card.representative else None

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,6 +38,7 @@ from mmlake.version_report.tracks import tracks_of
 from mmlake.versions import Manifest
 
 _OF_SOURCE = ("source", "num_units", "usable_fraction", "weighted_fraction", "causes", "lowered")
+_LONERS = 12  # units of a map that are least like the others
 _EXAMPLES = 6  # per rule, and admitted items per modality
 _COLUMNS = [
     "digest",
@@ -262,7 +264,14 @@ def _map(
         )
         for one in described[:12]
     ]
+    alone = evaluate.isolation(vectors_ND, seed=settings.seed)
+    loneliest = np.argsort(-alone.mean_N, kind="stable")[:_LONERS].tolist()
     return EmbeddingMap(
+        uniqueness=float(np.median(alone.nearest_N)),
+        loners=[
+            report.Loner(distance=float(alone.mean_N[at]), example=examples.example(by_digest[digests[at]]))
+            for at in loneliest
+        ],
         modality=modality,
         encoder=lake.encoder_of(modality),
         points=points,

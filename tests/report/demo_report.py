@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 from mmlake.costs import Prices, precompute_plan, stage_costs
-from mmlake.evaluate import cluster, compare, describe_clusters, summarize
+from mmlake.evaluate import cluster, compare, describe_clusters, isolation, summarize
 from mmlake.evaluate.scores import score_schema
 from mmlake.evaluate.shape import shape
 from mmlake.records import digest_of
@@ -20,6 +20,7 @@ from mmlake.report import (
     EmbeddingMap,
     Example,
     FlowStep,
+    Loner,
     ModalityRows,
     PairExample,
     ReportData,
@@ -137,6 +138,8 @@ def _maps(num_items: int) -> list[EmbeddingMap]:
             "explained_fraction": explained,
             "diversity": shape(clustering).to_dict(),
             "cards": cards,
+            "uniqueness": float(np.median(isolation(vectors, seed=1).nearest_N)),
+            "loners": [Loner(distance=0.5 + place / 10, example=(shown or image)(place)) for place in range(3)],
         }
         maps.append(
             EmbeddingMap(

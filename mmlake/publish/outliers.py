@@ -1,0 +1,77 @@
+"""The units of a lake that are least like the others, by the vectors of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import evaluate
+from mmlake.lake import Lake
+from mmlake.publish.probe_vectors import corpus_vectors
+from mmlake.records import ADMITTED
+
+_DESCRIBED = ["digest", "sources", "sample_ids", "text"]
+_TITLE_CHARS = 60
+_AT_ONCE = 1_000  # digests of one question
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outlier:
+    """One unit and how alone it is."""
+
+    digest: str
+    modality: str
+    source: str
+    title: str  # its sample, and how its text begins
+    distance: float  # mean cosine distance to its nearest five, 0 to 2
+    nearest_distance: float
+    nearest: str  # digest of the unit that is most like it
+    nearest_title: str
+
+
+def outliers(lake: Lake, *, modalities: Sequence[str], count: int) -> list[Outlier]:
+    """The survivors that may enter a version and are least like the others of their modality, of each modality so many,
+    the loneliest first. Modalities with fewer than two vectors have none."""
+    found: list[Outlier] = []
+    for modality in modalities:
+        rows = lake.catalog.read(["digest", "status", "is_survivor"], where=f"modality = '{modality}'")
+        kept = pc.and_(pc.is_in(rows["status"], value_set=pa.array(sorted(ADMITTED))), rows["is_survivor"])
+        kept = rows.filter(pc.fill_null(kept, False))["digest"]
+        digests, vectors = corpus_vectors(lake, modality, set(kept.to_pylist()))
+        if len(digests) < 2:
+            continue
+        alone = evaluate.isolation(vectors, seed=lake.settings.evaluate.seed)
+        chosen = np.argsort(-alone.mean_N, kind="stable")[:count].tolist()
+        nearest = [digests[int(alone.neighbour_N[at])] for at in chosen]
+        facts = _facts(lake, sorted({*nearest, *(digests[at] for at in chosen)}))
+        for at, other in zip(chosen, nearest, strict=True):
+            source, title = facts[digests[at]]
+            found.append(
+                Outlier(
+                    digest=digests[at],
+                    modality=modality,
+                    source=source,
+                    title=title,
+                    distance=round(float(alone.mean_N[at]), 4),
+                    nearest_distance=round(float(alone.nearest_N[at]), 4),
+                    nearest=other,
+                    nearest_title=facts[other][1],
+                )
+            )
+    return found
+
+
+def _facts(lake: Lake, digests: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """(sources, title) of each of the units."""
+    found = {}
+    for low in range(0, len(digests), _AT_ONCE):
+        names = ", ".join(f"'{digest}'" for digest in digests[low : low + _AT_ONCE])
+        for row in lake.catalog.read(_DESCRIBED, where=f"digest IN ({names})").to_pylist():
+            words = " ".join((row["text"] or "").split())[:_TITLE_CHARS]
+            title = f"{(row['sample_ids'] or [''])[0]} {words}".strip()
+            found[row["digest"]] = ", ".join(row["sources"] or []), title
+    return found
