@@ -66,3 +66,9 @@ def key_values(rows: Mapping[str, object]) -> Table:
     for name, value in rows.items():
         drawn.add_row(Text(name, style="dim"), Text(shown(str(value))))
     return drawn
+
+
+def end_of(title: str) -> str:
+    """The title without the directories that its sample lies in but for the last: those of a lake begin alike."""
+    path, blank, words = title.partition(" ")
+    return "/".join(path.split("/")[-2:]) + blank + words

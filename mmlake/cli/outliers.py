@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
-from mmlake.drawing import table
+from mmlake.drawing import end_of, table
 
 _NAMES = ["distance", "modality", "unit", "title", "nearest", "at", "its title"]
 
@@ -34,8 +34,8 @@ def outliers(
     found = found_in(opened, modalities=list(names), count=limit)
     lines = [
         [
-            f"{one.distance:.4f}", one.modality, one.digest[:12], one.title, one.nearest[:12],
-            f"{one.nearest_distance:.4f}", one.nearest_title,
+            f"{one.distance:.4f}", one.modality, one.digest[:12], end_of(one.title), one.nearest[:12],
+            f"{one.nearest_distance:.4f}", end_of(one.nearest_title),
         ]
         for one in found
     ]  # fmt: skip

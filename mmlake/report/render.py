@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from mmlake.drawing import shown
+from mmlake.drawing import end_of, shown
 from mmlake.report import svg
 from mmlake.report.charts import cost_chart, decision_chart, decision_words, price_words, rule_chart, source_chart
 from mmlake.report.checksum import with_checksum
@@ -257,12 +257,12 @@ class _View:
 
     def _loner(self, loner: Loner) -> dict[str, Any]:
         image = self._budget.uri(loner.example.image, kinds=("image",))
-        label = loner.example.title or loner.example.text
+        label = end_of(loner.example.title) or loner.example.text
         return {"distance": loner.distance, "digest": loner.example.digest, "label": label[:80], "image": image}
 
     def _legend(self, card: ClusterCard) -> dict[str, Any]:
         image = self._budget.uri(card.representative.image, kinds=("image",)) if card.representative else None
-        label = card.label or (card.representative.title if card.representative else "")
+        label = card.label or (end_of(card.representative.title) if card.representative else "")
         return {"cluster": card.cluster, "size": card.size, "label": label[:80], "image": image}
 
     def _cluster(self, cluster: DuplicateCluster) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmlake.drawing import shown
+from mmlake.drawing import end_of, shown
 from mmlake.report import (
     Example,
     ModalityRows,
@@ -386,3 +386,19 @@ def test_a_clip_lies_on_one_axis_with_everything_that_has_a_time() -> None:
     (axis,) = [attributes for name, attributes in page.tags if name == "svg" and attributes.get("class") == "tracks"]
     assert (axis["data-length"], axis["data-start"]) == ("8.000", "0.000")
     assert [name for name, attributes in page.tags if name == "video" and attributes.get("src")] == ["video"]
+
+
+def test_units_least_like_the_others_are_shown_next_to_their_map(html):
+    """Three of each map: how far they are, and what they are."""
+    assert html.count("Least like the others") == 3
+    assert html.count("median cosine distance to the nearest unit") == 3
+    for distance in ("0.500, ", "0.600, ", "0.700, "):
+        assert html.count(distance) >= 3
+    assert "mmlake outliers --modality image" in html
+
+
+@pytest.mark.parametrize(
+    ("title", "end"), [("a/b/c/d", "c/d"), ("d", "d"), ("a/b/c once upon/a time", "b/c once upon/a time"), ("", "")]
+)
+def test_of_a_title_the_end_of_its_path_is_shown(title, end):
+    assert end_of(title) == end
