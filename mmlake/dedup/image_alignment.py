@@ -139,7 +139,7 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     differing, contrast = differences(toned, template, seen)
-    if place.is_drawn and not _lies_assaid_of(warp, place):
+    if place.is_drawn and not _lies_as_said(warp, place):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
     is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
     (bound, spot), alike, veil = _bounds(place, dimensions, is_toned, correlation), seen, None
@@ -212,7 +212,7 @@ def _is_recoloured(place: Place, warp: Floats, view: Floats, seen: Mask) -> bool
     return image_colours.differ(np.stack(chroma), place.template.chroma, tones, seen, on_ground=_is_plain(place))
 
 
-def _lies_assaid_of(warp: Floats, place: Place) -> bool:
+def _lies_as_said(warp: Floats, place: Place) -> bool:
     """Whether the alignment is the one that the boxes say. A drawing on a flat ground can be bent to fit another one of
     its kind: two handwritten digits, two letters; and a small one can be cut to fit as well."""
     said, is_small = said_of(place), place.side_px < MARKABLE_PX
