@@ -18,7 +18,7 @@ from mmlake.dedup.image_views import View, oriented
 from mmlake.dedup.image_windows import Floats, turned
 
 LEAST_PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
-DRAWN_FLAT = 0.35  # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing
+_DRAWN_FLAT = 0.35  # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing
 _NUM_PLACES = 2  # alignments that are tried, besides frame on frame
 _PULLED_PX, _TINY_PULLED_PX = 12.0, 9.0  # of the thumbnail: an alignment that was pulled further shows another thing
 _TURNED_BACK = [0, 3, 2, 1, 4, 5, 6, 7]  # of orientations; a mirrored one is its own inverse
@@ -84,8 +84,8 @@ def _is_drawn(one: View, other: View) -> bool:
     """Whether both are drawings on a flat ground; of tiny pictures, where a silhouette before the sky is no more than
     that, whether they are so together."""
     if min(one.side_px, other.side_px) < SMALL_PX:
-        return one.flat + other.flat >= 2 * DRAWN_FLAT
-    return min(one.flat, other.flat) >= DRAWN_FLAT
+        return one.flat + other.flat >= 2 * _DRAWN_FLAT
+    return min(one.flat, other.flat) >= _DRAWN_FLAT
 
 
 def box_mask(box: Box) -> Mask:
