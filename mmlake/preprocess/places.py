@@ -27,6 +27,7 @@ _QUIET_HOPS = 15  # over which the quietest place is sought where there is no pa
 _IN_SPEECH = 20.0  # as a voice detector has it: more than any place outside, less than a span that is too short
 _CLEAR_OF_SPEECH_US = 64_000  # two frames of the detector, which may end a word too early
 _MID_SENTENCE, _IN_LINE, _MID_LINES = 4.0, 1.0, 0.5  # the first is more than two lengths that are a little off
+_END_OF_CLAUSE = 0.8  # share of it at a comma: of a sentence that is longer than a span can be
 _GAP_BETWEEN_WORDS_US = 150_000  # a pause as the words have it, where noise covers it
 _NOISY_PAUSE = 2.0
 _IN_SHOT = 3.0  # of a film, away from shot boundaries
@@ -154,12 +155,15 @@ def _voice_cost(time_us_N: np.ndarray, spoken: Spoken) -> np.ndarray:
 
 
 def _speech_cost(time_us_N: np.ndarray, spoken: Spoken) -> np.ndarray:
-    """0 at the end of a sentence; all over where nobody knows what is said."""
+    """0 at the end of a sentence, less at that of a clause than within one; 0 all over where nobody knows what is
+    said."""
     if len(spoken.words):
         inside_N, ends_N = spoken.words.is_inside(time_us_N), spoken.words.is_sentence_end(time_us_N)
-        return np.where(inside_N, INSIDE_WORD, np.where(ends_N, 0.0, _MID_SENTENCE))
+        mid_N = np.where(spoken.words.is_clause_end(time_us_N), _END_OF_CLAUSE, 1.0) * _MID_SENTENCE
+        return np.where(inside_N, INSIDE_WORD, np.where(ends_N, 0.0, mid_N))
     inside_N, ends_N = spoken.lines.is_inside(time_us_N), spoken.lines.is_sentence_end(time_us_N)
-    return np.where(inside_N, _IN_LINE, np.where(ends_N, 0.0, _MID_LINES))
+    mid_N = np.where(spoken.lines.is_clause_end(time_us_N), _END_OF_CLAUSE, 1.0) * _MID_LINES
+    return np.where(inside_N, _IN_LINE, np.where(ends_N, 0.0, mid_N))
 
 
 def _gaps(

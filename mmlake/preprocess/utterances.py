@@ -1,4 +1,5 @@
-"""What is said when, as far as it decides where a recording may be cut: words, lines of subtitles, ends of sentences.
+"""What is said when, as far as it decides where a recording may be cut: words, lines of subtitles, ends of sentences
+and of their clauses.
 
 Enters: the words of an alignment, or the cues of a track, with times that anybody may have written. Leaves: arrays in
 order of time.
@@ -19,6 +20,9 @@ from mmlake.preprocess.pronunciation import tokens
 # W utterances, N places
 # a run of marks as a whole: 100,000 before a word were tried from each of them
 _SENTENCE_END = re.compile(r"(?<![.!?…。！？।؟])[.!?…。！？।؟]++[\"'”’»)\]]*+(?=\s|$)|[。！？]")
+# behind a word alone: 1,000 and 12:30 are one
+_CLAUSE_END = re.compile(r"(?<![,;:،؛–—])[,;:،؛–—]++[\"'”’»)\]]*+(?=\s|$)|[、，；：]")
+CLAUSE, SENTENCE = 1, 2  # what a word or a line ends; 0: neither
 _MAX_WORD_S = 10.0  # a word that lasts longer is none
 _AHEAD = 20  # words of a transcript that may be passed over to find the next spoken one
 _LONG_PAUSE_US = 500_000  # between two words of different sentences
@@ -30,7 +34,7 @@ class Utterances:
 
     start_us_W: np.ndarray  # int64, increasing
     end_us_W: np.ndarray  # int64: the latest end up to this one, since lines may overlap
-    ends_sentence_W: np.ndarray  # bool
+    ends_W: np.ndarray  # int8: CLAUSE, SENTENCE or 0
 
     def __len__(self) -> int:
         return len(self.start_us_W)
@@ -38,7 +42,7 @@ class Utterances:
     def shrunk(self, by_us: int) -> Utterances:
         """Each shorter at both ends by so much, and by a quarter of it at most."""
         by_us_W = np.clip((self.end_us_W - self.start_us_W) // 4, 0, by_us)
-        return Utterances(self.start_us_W + by_us_W, self.end_us_W - by_us_W, self.ends_sentence_W)
+        return Utterances(self.start_us_W + by_us_W, self.end_us_W - by_us_W, self.ends_W)
 
     def before(self, time_us_N: np.ndarray) -> np.ndarray:
         """Index of the last utterance that begins before each time; -1 for none."""
@@ -71,7 +75,15 @@ class Utterances:
         next_us_N = np.append(self.start_us_W, np.iinfo(np.int64).max)[before_N + 1]
         is_long_N = next_us_N - self.end_us_W[before_N] >= _LONG_PAUSE_US
         is_outside_N = (before_N < 0) | (before_N == len(self) - 1)
-        is_end_N: np.ndarray = is_outside_N | self.ends_sentence_W[before_N] | is_long_N
+        is_end_N: np.ndarray = is_outside_N | (self.ends_W[before_N] == SENTENCE) | is_long_N
+        return is_end_N
+
+    def is_clause_end(self, time_us_N: np.ndarray) -> np.ndarray:
+        """Whether the utterance before each time ends a clause of a sentence that goes on."""
+        if not len(self):
+            return np.zeros(len(time_us_N), bool)
+        before_N = self.before(time_us_N)
+        is_end_N: np.ndarray = (before_N >= 0) & (self.ends_W[before_N] == CLAUSE)
         return is_end_N
 
     def between_us(self) -> np.ndarray:
@@ -82,57 +94,59 @@ class Utterances:
         return middle_us
 
 
-NONE = Utterances(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
+NONE = Utterances(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int8))
 
 
 def of_words(words: Sequence[Mapping[str, Any]], transcript: str, *, duration_us: int) -> Utterances:
     """The words of an alignment, which have no punctuation: that is found in their transcript."""
-    ends = _sentence_ends([str(word["word"]) for word in words], transcript)
+    ends = _ends([str(word["word"]) for word in words], transcript)
     return _of(zip(words, ends, strict=True), duration_us=duration_us, longest_s=_MAX_WORD_S)
 
 
 def of_cues(cues: Sequence[Mapping[str, Any]], *, duration_us: int) -> Utterances:
     """The lines of subtitles."""
-    ends = (_SENTENCE_END.search(cue["text"].rstrip()[-4:]) is not None for cue in cues)
+    ends = (_kind(cue["text"].rstrip()[-4:]) for cue in cues)
     return _of(zip(cues, ends, strict=True), duration_us=duration_us, longest_s=math.inf)
 
 
 def of_speech(speech: Sequence[Mapping[str, Any]], *, duration_us: int) -> Utterances:
     """The stretches that a voice detector found."""
-    return _of(((one, True) for one in speech), duration_us=duration_us, longest_s=math.inf)
+    return _of(((one, SENTENCE) for one in speech), duration_us=duration_us, longest_s=math.inf)
 
 
-def _of(spoken: Iterable[tuple[Mapping[str, Any], bool]], *, duration_us: int, longest_s: float) -> Utterances:
+def _of(spoken: Iterable[tuple[Mapping[str, Any], int]], *, duration_us: int, longest_s: float) -> Utterances:
     """Those that lie within the recording, whatever their times claim."""
     rows = []
-    for one, ends_sentence in spoken:
+    for one, kind in spoken:
         start_s, end_s = one["start_s"], one["end_s"]
         # False for NaN, infinities and ends that come first
         if 0 < end_s - start_s <= longest_s and -math.inf < start_s and end_s < math.inf:
             start_us, end_us = max(0, round(start_s * 1e6)), min(duration_us, round(end_s * 1e6))
             if start_us < end_us:
-                rows.append((start_us, end_us, ends_sentence))
+                rows.append((start_us, end_us, kind))
     if not rows:
         return NONE
     rows.sort()
-    starts, ends, flags = zip(*rows, strict=True)
+    starts, ends, kinds = zip(*rows, strict=True)
     return Utterances(
-        np.array(starts, np.int64), np.maximum.accumulate(np.array(ends, np.int64)), np.array(flags, bool)
+        np.array(starts, np.int64), np.maximum.accumulate(np.array(ends, np.int64)), np.array(kinds, np.int8)
     )
 
 
-def _sentence_ends(words: Sequence[str], transcript: str) -> list[bool]:
-    """Whether each word ends a sentence of the transcript, whose words are the same in the same order but for some."""
+def _ends(words: Sequence[str], transcript: str) -> list[int]:
+    """What each word ends in the transcript, whose words are the same in the same order but for some."""
+    marks = [(mark.start(), mark.end(), SENTENCE) for mark in _SENTENCE_END.finditer(transcript)]
+    marks += [(mark.start(), mark.end(), CLAUSE) for mark in _CLAUSE_END.finditer(transcript)]
     said: list[str] = []
-    ends: list[bool] = []
+    ends: list[int] = []
     at = 0
-    for mark in [*_SENTENCE_END.finditer(transcript), None]:
-        part = tokens(transcript[at : mark.start() if mark else None])
+    for start, end, kind in [*sorted(marks), (len(transcript), len(transcript), 0)]:
+        part = tokens(transcript[at : max(at, start)])
         said += part
-        ends += [False] * len(part)
-        if mark is not None and ends:
-            ends[-1] = True
-        at = mark.end() if mark else at
+        ends += [0] * len(part)
+        if ends:
+            ends[-1] = max(ends[-1], kind)
+        at = max(at, end)
     found, place = [], 0
     for word in words:
         ahead = said[place : place + _AHEAD]
@@ -140,5 +154,12 @@ def _sentence_ends(words: Sequence[str], transcript: str) -> list[bool]:
             place += ahead.index(word) + 1
             found.append(ends[place - 1])
         else:
-            found.append(_SENTENCE_END.search(word) is not None)
+            found.append(_kind(word))
     return found
+
+
+def _kind(text: str) -> int:
+    """What a text that ends so ends."""
+    if _SENTENCE_END.search(text):
+        return SENTENCE
+    return CLAUSE if _CLAUSE_END.search(text) else 0

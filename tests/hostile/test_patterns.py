@@ -16,7 +16,7 @@ from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import is_html, strip_tags
 from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import normalize
-from mmlake.preprocess.utterances import _SENTENCE_END
+from mmlake.preprocess.utterances import _CLAUSE_END, _SENTENCE_END
 from mmlake.quality.transcript import _spoken
 
 MANY = 100_000
@@ -40,6 +40,7 @@ HOSTILE: dict[str, tuple[Callable[[str], object], str]] = {
     "accents on a letter": (plain, "a" + "\u0301\u0323" * MANY),
     "marks before a word": (lambda text: list(_SENTENCE_END.finditer(text)), "!" * MANY + "x"),
     "marks and quotes before a word": (lambda text: list(_SENTENCE_END.finditer(text)), "!" * MANY + "'" * MANY + "x"),
+    "commas before a word": (lambda text: list(_CLAUSE_END.finditer(text)), "," * MANY + "'" * MANY + "x"),
     "brackets that nothing closes": (_spoken, "[(" * MANY),
     "cues without lines": (parse_cues, "00:00:01,000 --> 00:00:02,000\n" * 20_000),
 }  # fmt: skip
@@ -67,6 +68,7 @@ SAME = (
     (r"(?<![ \t\u00a0])[ \t\u00a0]++$", r"[ \t\u00a0]+$", "a \t\n\u00a0"),
     (r"(?<![^\S\n])[^\S\n]*+\n\s*+", r"\s*\n\s*", "a \n\u2003"),
     (_SENTENCE_END.pattern, r"[.!?…。！？।؟]+[\"'”’»)\]]*(?=\s|$)|[。！？]", "a.。!') "),
+    (_CLAUSE_END.pattern, r"[,;:،؛–—]+[\"'”’»)\]]*(?=\s|$)|[、，；：]", "a,、;') "),
 )
 
 

@@ -217,6 +217,31 @@ def test_a_sentence_that_fits_is_kept_whole_though_a_longer_pause_lies_within(st
     assert borders_s(rows) == [pytest.approx(12.0, abs=0.1)]
 
 
+@pytest.mark.parametrize("mark", ["", ",", ";", " –", "、", ', "so":'])
+def test_a_sentence_longer_than_a_span_is_cut_at_the_end_of_a_clause(store, mark):
+    """Of pauses that are alike the one behind a comma, though the others lie nearer to the wanted length."""
+    starts = [round(at * 2.0, 1) for at in range(20)]
+    sound = bursts(*((start, start + 1.6) for start in starts), until_s=40)
+    names = [f"w{at}" for at in range(20)]
+    spoken = words(*((name, start, start + 1.6) for name, start in zip(names, starts, strict=True)))
+    rows = units(
+        track(store, sound, transcript=" ".join(names[:8]) + mark + " " + " ".join(names[8:]) + "."),
+        store,
+        alignments=spoken,
+    )
+    assert borders_s(rows) == [pytest.approx(15.8 if mark else 19.8, abs=0.15)]
+
+
+def test_the_end_of_a_sentence_goes_before_that_of_a_clause(store):
+    starts = [round(at * 2.0, 1) for at in range(20)]
+    sound = bursts(*((start, start + 1.6) for start in starts), until_s=40)
+    names = [f"w{at}" for at in range(20)]
+    spoken = words(*((name, start, start + 1.6) for name, start in zip(names, starts, strict=True)))
+    text = " ".join(names[:7]) + ". " + " ".join(names[7:10]) + ", " + " ".join(names[10:]) + "."
+    rows = units(track(store, sound, transcript=text), store, alignments=spoken)
+    assert borders_s(rows) == [pytest.approx(13.8, abs=0.15)]
+
+
 def test_a_film_is_not_cut_at_a_shot_within_speech_where_a_pause_is_near(tmp_path, store):
     times, pictures = takes(20, 16)
     tracks = film_tracks(
@@ -288,7 +313,7 @@ def test_a_span_is_named_by_what_it_is(store):
     from hashlib import sha256
 
     row = units(track(store, bursts((0, 40), until_s=40)), store)[0]
-    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@2","start":0}}'
+    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@3","start":0}}'
     assert row["digest"] == sha256(text.encode()).hexdigest()
 
 
