@@ -212,17 +212,14 @@ def failed(
 
 
 def _place(letter: dict[str, Any]) -> str:
-    """What a person searches for: the file and its member, or the item that `mmlake why` explains."""
+    """What a person searches for: the file and its member, and of what was read the item that `mmlake why` explains."""
     from mmlake.records import SourceRef
 
-    ref = SourceRef.parse(letter["source_ref"])
-    return (
-        short(letter["digest"] or letter["key"])
-        if ref is None
-        else f"{ref.path}#{ref.member}"
-        if ref.member
-        else ref.path
-    )
+    ref, item = SourceRef.parse(letter["source_ref"]), short(letter["digest"] or letter["key"])
+    if ref is None:
+        return item
+    place = f"{ref.path}#{ref.member}" if ref.member else ref.path
+    return place if letter["stage"] == "sources" else f"{place} ({item})"
 
 
 @app.command(rich_help_panel="Maintain")

@@ -16,7 +16,7 @@ from mmlake.progress import Advance, silent
 from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "2"
+CODE_VERSION = "3"
 NAME = schemas.DEAD_LETTERS.name
 FORMER = Slot(NAME, "all")  # the one table of earlier releases, over all modalities
 # table -> the stage whose failures it holds, in data order
@@ -33,6 +33,9 @@ STAGES = {
     "embeddings": "embed",
 }
 _LAST = ("alignments", "speakers", "captions", "fingerprints", "embeddings")  # nothing follows from their failures
+
+
+_Origin = tuple[str | None, str | None]  # source, source_ref
 
 
 def dead_letters_slot(modality: str) -> Slot:
@@ -160,6 +163,7 @@ def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str,
     catalogue = _catalogue(lake)
     for shard in lake.tables.shards("items", modality):
         known: set[str] = set()
+        origins: dict[str, _Origin] | None = None
         for table in STAGES:
             stamp = lake.tables.stamp(Slot(table, modality, shard))
             if stamp is None:
@@ -170,8 +174,26 @@ def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str,
                     continue
                 if table not in _LAST:
                     known.add(digest)
-                yield _letter(table, modality, shard, rows, stamp, catalogue)
+                letter = _letter(table, modality, shard, rows, stamp, catalogue)
+                if table != "items":
+                    origins = _origins(lake, modality, shard) if origins is None else origins
+                    letter["source"], letter["source_ref"] = origins.get(digest, (None, None))
+                yield letter
             advance(stamp.num_rows)
+
+
+def _origins(lake: Lake, modality: str, shard: str) -> dict[str, _Origin]:
+    """Digest of each item and unit of the shard -> where it comes from; of equal ones the first."""
+    items = lake.tables.read(Slot("items", modality, shard), columns=["digest", "source", "source_ref"])
+    found: dict[str, _Origin] = {}
+    for row in items.filter(pc.is_valid(items["digest"])).to_pylist():
+        found.setdefault(row["digest"], (row["source"], row["source_ref"]))
+    slot = Slot("units", modality, shard)
+    if lake.tables.stamp(slot) is not None:
+        units = lake.tables.read(slot, columns=["digest", "parent_digest"])
+        spans = units.filter(pc.not_equal(units["digest"], units["parent_digest"])).to_pylist()
+        found |= {row["digest"]: found[row["parent_digest"]] for row in spans if row["parent_digest"] in found}
+    return found
 
 
 def _unreadable(lake: Lake, slot: Slot) -> dict[str, list[dict[str, Any]]]:

@@ -20,6 +20,7 @@ from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.loader import ShardDataset
 from mmlake.preprocess import check_tiling
+from mmlake.publish.dead_letters import _origins
 from mmlake.publish.version import publish_version
 from mmlake.settings import Settings
 from mmlake.shards import verify_shards
@@ -305,6 +306,8 @@ def test_a_recording_that_cannot_be_cut_is_one_row_one_letter_and_is_tried_again
     assert [row[name] for name in ("digest", "kind", "status", "error_code")] == [failed, "whole", "unreadable", 3301]
     (letter,) = failed_rows(lake)
     assert (letter["stage"], letter["error_code"], letter["key"]) == ("preprocess", 3301, failed)
+    (item,) = [row for row in rows_of(lake, "items", "audio") if row["digest"] == failed]
+    assert (letter["source"], letter["source_ref"]) == (item["source"], item["source_ref"])
     assert [row["status"] for row in rows_of(lake, "verdicts", "audio") if row["digest"] == failed] == ["unreadable"]
     assert request_retries(lake, [letter]) == 1
     pipeline.run_tables(lake, modalities=["audio"])
@@ -322,3 +325,16 @@ def test_the_blob_of_a_film_is_kept_while_a_version_holds_a_clip_of_it(own):
     assert is_named(marks_of([film]), referenced(lake)).all()
     collect(lake, now_s=0.0, grace_s=0.0)
     assert film in lake.store
+
+
+@pytest.mark.parametrize("modality", TIMED)
+def test_what_fails_of_a_span_has_the_file_of_its_item(lake, modality):
+    """A dead letter of a span has the file of the recording or film that it was cut from."""
+    for shard in lake.registry.keys(modality):
+        items = {row["digest"]: row for row in lake.tables.read(Slot("items", modality, shard)).to_pylist()}
+        units = lake.tables.read(Slot("units", modality, shard)).to_pylist()
+        origins = _origins(lake, modality, shard)
+        assert any(row["digest"] != row["parent_digest"] for row in units)
+        for row in units:
+            item = items[row["parent_digest"]]
+            assert origins[row["digest"]] == (item["source"], item["source_ref"])
