@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.dedup_edits.drawings import copies, matcher
+from benchmarks.dedup_edits.drawings import pairs_of, print_edits
 from benchmarks.dedup_edits.picture_families import coded
 
 _SIDES_PX, _LEAST_GROUND, _LEAST_THING = (96, 2_000), 0.1, 0.2
@@ -51,22 +51,8 @@ def main() -> None:
     folder, limit = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 40
     rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     chosen = list(cutouts(folder, limit, rng))
-    hits: dict[str, list[bool]] = {}
-    for _, blob in chosen[: limit // 4]:
-        family = copies(blob)
-        found = matcher([blob, *family.values()]).compare(0, np.arange(1, len(family) + 1))
-        for edit, relation in zip(family, found.relation.tolist(), strict=True):
-            hits.setdefault(edit, []).append(relation == 1)
-    print("| edit | things | found |\n| --- | --- | --- |")
-    for edit, found in hits.items():
-        print(f"| {edit} | {len(found)} | {np.mean(found):.2f} |")
-    print(f"| all | {sum(map(len, hits.values()))} | {np.mean(np.concatenate(list(hits.values()))):.3f} |")
-    judge = matcher([blob for _, blob in chosen])
-    pairs = []
-    for at in range(len(chosen)):
-        found = judge.compare(at, np.arange(at + 1, len(chosen)))
-        others = np.flatnonzero(found.relation == 1).tolist()
-        pairs += [(chosen[at][0], chosen[at + 1 + other][0], found.score[other]) for other in others]
+    print_edits([blob for _, blob in chosen[: limit // 4]], "things")
+    pairs = pairs_of(chosen)
     print(f"\n{len(pairs)} of {len(chosen) * (len(chosen) - 1) // 2:,} pairs of two pictures would be one")
     for one, other, score in pairs:
         print(f"{score:.3f} {one} | {other}")

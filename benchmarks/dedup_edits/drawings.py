@@ -73,25 +73,37 @@ def copies(blob: bytes) -> dict[str, bytes]:
     }
 
 
-def main() -> None:
-    folder, limit = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 40
-    rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    chosen = list(drawings(folder, limit, rng))
+def print_edits(originals: list[bytes], what: str) -> None:
+    """The share of copies that is found, by edit."""
     hits: dict[str, list[bool]] = {}
-    for _, blob in chosen:
+    for blob in originals:
         family = copies(blob)
         found = matcher([blob, *family.values()]).compare(0, np.arange(1, len(family) + 1))
         for edit, relation in zip(family, found.relation.tolist(), strict=True):
             hits.setdefault(edit, []).append(relation == 1)
-    print("| edit | drawings | found |\n| --- | --- | --- |")
+    print(f"| edit | {what} | found |\n| --- | --- | --- |")
     for edit, found in hits.items():
         print(f"| {edit} | {len(found)} | {np.mean(found):.2f} |")
     print(f"| all | {sum(map(len, hits.values()))} | {np.mean(np.concatenate(list(hits.values()))):.3f} |")
-    judge = matcher([blob for _, blob in chosen])
+
+
+def pairs_of(chosen: list[tuple[str, bytes]]) -> list[tuple[str, str, float]]:
+    """(name, name, score) of two originals that would be one."""
+    judge, pairs = matcher([blob for _, blob in chosen]), []
     for at in range(len(chosen)):
         found = judge.compare(at, np.arange(at + 1, len(chosen)))
         for other in np.flatnonzero(found.relation == 1).tolist():
-            print(f"one picture: {chosen[at][0]}, {chosen[at + 1 + other][0]}, {found.score[other]:.3f}")
+            pairs.append((chosen[at][0], chosen[at + 1 + other][0], float(found.score[other])))
+    return pairs
+
+
+def main() -> None:
+    folder, limit = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 40
+    rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    chosen = list(drawings(folder, limit, rng))
+    print_edits([blob for _, blob in chosen], "drawings")
+    for one, other, score in pairs_of(chosen):
+        print(f"one picture: {one}, {other}, {score:.3f}")
 
 
 if __name__ == "__main__":
