@@ -29,7 +29,7 @@ _MOVED_FRACTION = 0.002
 _MOVED_SLACK = 0.1  # of all movement: one frame with a lot of it may be missing
 # correlation of mean luma, in place of image_luma_correlation, where both are blurred and the hashes are not close
 _SMOOTHED_STAGE, _CLOSE_BITS = 0.95, 5
-_STILL_BITS = 4  # per frame then, instead of video_frame_bits
+STILL_BITS = 4  # per frame then, instead of video_frame_bits
 _MIN_MOVING_FRAMES = 6  # fewer samples correlate by chance
 
 
@@ -186,7 +186,7 @@ def _likeness(
     moving_a, moving_b = movement(luma_a), movement(luma_b)
     has_moved = max(float((np.abs(moving) > MOVED).mean()) for moving in (moving_a, moving_b)) >= _MOVED_FRACTION
     if not has_moved or len(left) < _MIN_MOVING_FRAMES:
-        return float((bits <= _STILL_BITS).mean()), not has_moved
+        return float((bits <= STILL_BITS).mean()), not has_moved
     moving_a, moving_b = quieted(moving_a), quieted(moving_b)
     matching = float((bits <= settings.video_frame_bits).mean())
     return max(0.0, min(matching, float(perceptual.correlations(moving_a.ravel(), moving_b.ravel())))), False

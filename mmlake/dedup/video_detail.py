@@ -18,7 +18,7 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.image import SIDE
 from mmlake.dedup.image_alignment import compare
 from mmlake.dedup.image_views import View
-from mmlake.dedup.video_alignment import Part
+from mmlake.dedup.video_alignment import STILL_BITS, Part
 from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
 from mmlake.picture_pieces import PIECE_PX
 
@@ -30,7 +30,6 @@ _FAR_LEVELS = 16.0  # mean distance of thumbnails that counts as nothing in comm
 # copies were closer to one another than to their original (.77 to 1.13 in 8 families of 8)
 _CONVERSION_LEVELS = 1.5
 _TONE_WEIGHT = 0.75  # of the thumbnails; pieces have the rest
-_STILL_BITS = 4  # of a frame's hash: what is no farther apart shows the same, while nothing moves
 _DRAWN_FLAT = 0.35  # of a thumbnail that shows nothing, from which on it is a drawing on a flat ground
 _THUMBNAIL_WORDS, _PIECE_WORDS = THUMBNAIL_PX**2 // 8, NUM_PIECES * PIECE_PX**2 // 8
 MOMENT_WORDS = _THUMBNAIL_WORDS + _PIECE_WORDS
@@ -139,7 +138,7 @@ def _view(side: Shown) -> View | None:
         at
         for at in moments
         if span[0] <= at < span[1]
-        or np.bitwise_count(side.hashes_N[min(at, last)] ^ side.hashes_N[min(middle, last)]) <= _STILL_BITS
+        or np.bitwise_count(side.hashes_N[min(at, last)] ^ side.hashes_N[min(middle, last)]) <= STILL_BITS
     ]
     if not seen:
         return None

@@ -32,7 +32,7 @@ class Isolation(NamedTuple):
 
 def isolation(vectors_ND: NDArray[np.float32], *, seed: int, num_neighbours: int = 5) -> Isolation:
     """How alone each of the units is. Of more than 20,000 they are compared with so many, drawn by the seed; memory is
-    80 MB and what the vectors take. Raises SettingsError on vectors that are no finite matrix."""
+    80 MB and a copy of the vectors. Raises SettingsError on vectors that are no finite matrix."""
     if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
         raise SettingsError(
             f"isolation: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop rows "
@@ -40,7 +40,7 @@ def isolation(vectors_ND: NDArray[np.float32], *, seed: int, num_neighbours: int
         )
     num = len(vectors_ND)
     lengths = np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)
-    units_ND = (vectors_ND / lengths).astype(np.float32)
+    units_ND = (vectors_ND / lengths).astype(np.float32, copy=False)
     references = np.arange(num)
     if num > _MOST_REFERENCES:
         references = np.sort(np.random.default_rng(seed).choice(num, _MOST_REFERENCES, replace=False))

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from mmlake import evaluate
 from mmlake.lake import Lake
 from mmlake.publish.probe_vectors import corpus_vectors
+from mmlake.publish.titles import TITLE_COLUMNS, title_with_text
 from mmlake.records import ADMITTED
 
-_DESCRIBED = ["digest", "sources", "sample_ids", "text"]
-_TITLE_CHARS = 60
+_DESCRIBED = ["digest", "sources", *TITLE_COLUMNS]
 _AT_ONCE = 1_000  # digests of one question
 
 
@@ -26,7 +26,7 @@ class Outlier:
     digest: str
     modality: str
     source: str
-    title: str  # its sample, and how its text begins
+    title: str  # its sample, of a span the seconds, and how its text begins
     distance: float  # mean cosine distance to its nearest five, 0 to 2
     nearest_distance: float
     nearest: str  # digest of the unit that is most like it
@@ -71,7 +71,5 @@ def _facts(lake: Lake, digests: Sequence[str]) -> dict[str, tuple[str, str]]:
     for low in range(0, len(digests), _AT_ONCE):
         names = ", ".join(f"'{digest}'" for digest in digests[low : low + _AT_ONCE])
         for row in lake.catalog.read(_DESCRIBED, where=f"digest IN ({names})").to_pylist():
-            words = " ".join((row["text"] or "").split())[:_TITLE_CHARS]
-            title = f"{(row['sample_ids'] or [''])[0]} {words}".strip()
-            found[row["digest"]] = ", ".join(row["sources"] or []), title
+            found[row["digest"]] = ", ".join(row["sources"] or []), title_with_text(row)
     return found

@@ -19,6 +19,7 @@ from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.preprocess import WHOLE, spans_of
 from mmlake.publish.probe_vectors import UnitSound, unit_sounds
+from mmlake.publish.titles import title_of
 from mmlake.report import Example
 
 _MAX_MEDIA_BYTES = 800_000  # of one film or sound that goes into the page whole
@@ -50,7 +51,7 @@ class Examples:
         made = Example(
             digest=row["digest"],
             modality=row["modality"],
-            title=_title(row),
+            title=title_of(row),
             status=row["status"],
             reason=row["reason"] or "",
             text=(row["text"] or "")[:600],
@@ -105,11 +106,6 @@ def spread(items: Sequence[T], count: int) -> list[T]:
     if len(items) <= count:
         return list(items)
     return [items[index * len(items) // count] for index in range(count)]
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    place = f" {row['span_start_s']:.1f}-{row['span_end_s']:.1f} s" if row["span_start_s"] is not None else ""
-    return f"{(row['sample_ids'] or [''])[0]}{place}"
 
 
 def _flac(samples: np.ndarray) -> bytes:

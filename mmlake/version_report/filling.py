@@ -20,6 +20,7 @@ from mmlake.lake import Lake
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
 from mmlake.publish.probe_vectors import corpus_vectors
+from mmlake.publish.titles import title_with_text
 from mmlake.records import ADMITTED
 from mmlake.report import (
     EmbeddingMap,
@@ -243,14 +244,6 @@ def _map(
     clustering = evaluate.cluster(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None)
     points, explained = report.project(vectors_ND)
     by_digest = {row["digest"]: row for row in rows}
-    titles = [
-        (
-            (by_digest[digest]["sample_ids"] or [""])[0]
-            + " "
-            + " ".join((by_digest[digest]["text"] or "").split())[:60]
-        ).strip()
-        for digest in digests
-    ]
     texts = [by_digest[digest]["text"] or "" for digest in digests]
     described = evaluate.describe_clusters(
         clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None
@@ -276,7 +269,7 @@ def _map(
         encoder=lake.encoder_of(modality),
         points=points,
         clusters=[int(number) for number in clustering.assignment_N],
-        labels=titles,
+        labels=[title_with_text(by_digest[digest]) for digest in digests],
         explained_fraction=explained,
         diversity=dict((made.diversity or {}).get(modality, {})),
         cards=cards,
