@@ -19,6 +19,8 @@ UNKNOWN_LICENCE: Final = "NOASSERTION"  # SPDX's own word for "nobody said"
 
 Digest = str  # 64 lower-case hex characters: the SHA-256 of a blob's bytes
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+# metadata of a setting that came after lakes had been made without it: at its default it makes none of them stale
+LATER: Final = {"later": True}
 
 
 def is_digest(text: str) -> bool:

@@ -30,7 +30,7 @@ from mmlake.film_decoders import DecodeSettings
 from mmlake.plugins import PluginSettings
 from mmlake.preprocess import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.quality import CheckSettings, QualitySettings
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import LATER, canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.shards import ShardSettings
 from mmlake.sources import SourceSettings, WebSettings
@@ -75,6 +75,9 @@ class Settings:
             section, _, field_name = name.partition(".")
             held = dataclasses.asdict(getattr(self, section))
             values[name] = held[field_name] if field_name else held
+            for later in dataclasses.fields(getattr(self, section)):
+                if later.metadata == LATER and not field_name and held[later.name] == later.default:
+                    del held[later.name]
         return digest_of(canonical_json(values).encode())[:16]
 
     @classmethod

@@ -13,11 +13,13 @@ vector than two photographs of one thing, and each says something else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.image import IS_DRAWING
-from mmlake.dedup.prints import Positions, PrintTable
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import unpacked
 from mmlake.dedup.text_matching import sampled, shared_counts
@@ -33,8 +35,41 @@ _LEAST_ORDER, _LEAST_PLACES = 0.85, 8  # fewer such words say nothing about orde
 # times that the subject of one text stands in it and not in the other, and of its words: 11 of 814 of two modules
 _SUBJECT_TIMES, _SUBJECT_FRACTION = 4, 0.01
 
+_KEPT_WORDS = 4 << 20  # of texts whose words are counted once for many of their pairs; 20 bytes each
 
 VETO_PRINTS = ("shingles", "words", "layout")  # methods of prints that `veto` reads
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a text: each once, in ascending order, with its first place in the text and how often it stands
+    there."""
+
+    words: NDArray[np.uint32]
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    length: int  # of the text
+
+    @classmethod
+    def of(cls, text: NDArray[np.uint32]) -> Wording:
+        """text: words in their order, as `text.unpacked` gives them."""
+        return cls(*np.unique(text, return_index=True, return_counts=True), len(text))
+
+
+class _Wordings:
+    """Of a text at a position its `Wording`. A text is in many pairs, most of them one after another."""
+
+    def __init__(self, words: Ragged) -> None:
+        self._words, self._kept, self._num_words = words, dict[int, Wording](), 0
+
+    def __getitem__(self, at: int) -> Wording:
+        found = self._kept.get(at)
+        if found is None:
+            if self._num_words > _KEPT_WORDS:
+                self._kept, self._num_words = {}, 0
+            found = self._kept[at] = Wording.of(unpacked(self._words[at]))
+            self._num_words += len(found.words)
+        return found
 
 
 def veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
@@ -62,6 +97,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
         return never_apart
     sizes = shingles.lengths
     fraction = settings.semantic_shared_fraction
+    wordings = _Wordings(words)
     commonness, siblings = Commonness(shingles), Siblings(sampled(shingles), fraction=fraction)
 
     def is_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
@@ -69,7 +105,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
         for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
             others = np.array([other], np.int64)
             shared = int(shared_counts(shingles.values, shingles.offsets, one, others)[0])
-            texts = unpacked(words[one]), unpacked(words[other])
+            texts = wordings[one], wordings[other]
             if shared > fraction * min(sizes[one], sizes[other]):
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
                     commonness.wording(one, others)[0] >= TEMPLATE or has_other_subject(*texts)
@@ -80,36 +116,27 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
     return is_apart
 
 
-def has_other_subject(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> bool:
+def has_other_subject(one: Wording, other: Wording) -> bool:
     """Whether each of two texts that share wording has a word again and again that the other never has: two pages of
-    one schema, however few others there are. Who retells a text keeps its subject.
-
-    one, other: words in their order, as `text.unpacked` gives them.
-    """
-    for text, others in ((one, other), (other, one)):
-        words, counts = np.unique(text, return_counts=True)
-        most = counts[~np.isin(words, others)].max(initial=0)
-        if most < max(_SUBJECT_TIMES, _SUBJECT_FRACTION * len(text)):
+    one schema, however few others there are. Who retells a text keeps its subject."""
+    for side, others in ((one, other), (other, one)):
+        most = side.counts[~np.isin(side.words, others.words, assume_unique=True)].max(initial=0)
+        if most < max(_SUBJECT_TIMES, _SUBJECT_FRACTION * side.length):
             return False
     return True
 
 
-def are_others(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> bool:
+def are_others(one: Wording, other: Wording) -> bool:
     """Whether two long texts say different things: one of them lacks most of the words of the other, and what both
-    hold once stands elsewhere. Passages that were moved leave the words, another language leaves the order.
-
-    one, other: words in their order, as `text.unpacked` gives them.
-    """
-    if min(len(one), len(other)) < _LONG_WORDS:
+    hold once stands elsewhere. Passages that were moved leave the words, another language leaves the order."""
+    if min(one.length, other.length) < _LONG_WORDS:
         return False
-    (words, places, counts), (other_words, other_places, other_counts) = (
-        np.unique(side, return_index=True, return_counts=True) for side in (one, other)
-    )
-    shared, rows, other_rows = np.intersect1d(words, other_words, assume_unique=True, return_indices=True)
-    if len(shared) >= _KEPT_FRACTION * max(len(words), len(other_words)):
+    shared, rows, other_rows = np.intersect1d(one.words, other.words, assume_unique=True, return_indices=True)
+    if len(shared) >= _KEPT_FRACTION * max(len(one.words), len(other.words)):
         return False
-    is_once = (counts[rows] == 1) & (other_counts[other_rows] == 1)
+    is_once = (one.counts[rows] == 1) & (other.counts[other_rows] == 1)
     if is_once.sum() < _LEAST_PLACES:
         return False
-    ranks = np.stack([np.argsort(np.argsort(side[is_once])) for side in (places[rows], other_places[other_rows])])
+    places = one.places[rows], other.places[other_rows]
+    ranks = np.stack([np.argsort(np.argsort(side[is_once])) for side in places])
     return float(np.asarray(np.corrcoef(ranks))[0, 1]) < _LEAST_ORDER

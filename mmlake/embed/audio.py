@@ -9,7 +9,7 @@ import numpy as np
 
 from mmlake.embed.media import RATE_HZ, Media, evenly, resampled
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import loaded, model, revision_of, source_of
+from mmlake.embed.weights import inference, loaded, model, revision_of, source_of
 from mmlake.optional import need
 
 
@@ -24,10 +24,11 @@ class WhisperEncoder:
         from transformers import WhisperFeatureExtractor, WhisperModel
 
         self._torch, self._device = torch, device
+        self._inference = partial(inference, device, settings.precision)
         self._extract = loaded("whisper-encoder", source, WhisperFeatureExtractor.from_pretrained)
         self._model = model("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
         self._frames = self._model.config.max_source_positions
-        self.revision = revision_of(source)
+        self.revision = revision_of(source, settings.precision)
         self.decode = partial(_decoded, rate_hz=RATE_HZ, length=self._extract.n_samples, count=settings.audio_windows)
 
     def prepare(self, decoded: list[np.ndarray]) -> list[tuple[np.ndarray, int]]:
@@ -48,7 +49,7 @@ class WhisperEncoder:
     def infer(self, batch: list[Any]) -> list[np.ndarray]:
         """Unit vectors."""
         features = np.stack([feature for parts in batch for feature, _ in parts])
-        with self._torch.inference_mode():
+        with self._inference():
             states = (
                 self._model(self._torch.from_numpy(features).to(self._device)).last_hidden_state.float().cpu().numpy()
             )
@@ -73,11 +74,12 @@ class Clap:
         from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
         self._torch, self._device = torch, device
+        self._inference = partial(inference, device, settings.precision)
         self._extract = loaded("clap", source, ClapFeatureExtractor.from_pretrained)
         self._tokenizer = loaded("clap", source, AutoTokenizer.from_pretrained)
         self._model: Any = model("clap", source, ClapModel.from_pretrained).eval()  # type: ignore[no-untyped-call]
         self._model = self._model.to(device)
-        self.revision = revision_of(source)
+        self.revision = revision_of(source, settings.precision)
         # windows no longer than the model's input: the extractor would else cut at a random place
         self.decode = partial(
             _decoded,
@@ -110,7 +112,7 @@ class Clap:
         """Unit vectors; the mean over windows."""
         torch, out = self._torch, []
         for prepared in batch:
-            with torch.inference_mode():
+            with self._inference():
                 if isinstance(prepared, list):
                     features = self._model.get_text_features(input_ids=torch.tensor([prepared], device=self._device))
                 else:

@@ -201,6 +201,7 @@ class Running:
                 settings.text_window_tokens,
                 settings.text_windows,
                 settings.audio_windows,
+                settings.precision,
             ]
         )
 

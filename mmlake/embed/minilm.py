@@ -15,7 +15,7 @@ import numpy as np
 from mmlake.embed.bert import load_bert
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import folder_of, minilm_folder, revision_of, source_of
+from mmlake.embed.weights import folder_of, inference, minilm_folder, revision_of, source_of
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
 
@@ -40,6 +40,7 @@ class SentenceBert:
         import torch
 
         self._torch, self._device = torch, device
+        self._inference = partial(inference, device, settings.precision)
         self._content = settings.text_window_tokens - 2  # [CLS] and [SEP] take two
         self._windows = settings.text_windows
         self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -50,7 +51,7 @@ class SentenceBert:
         self._unknown = self._tokenizer.token_to_id(_UNKNOWN)
         self._name, self._max_spelled = name, max_spelled
         self._states = load_bert(folder, device)
-        self.revision = revision_of(source)
+        self.revision = revision_of(source, settings.precision)
         self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 
     def prepare(self, decoded: str) -> list[list[int]]:
@@ -93,9 +94,9 @@ class SentenceBert:
         longest = max(len(row) for row in rows)
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
         mask = torch.arange(longest)[None] < torch.tensor([len(row) for row in rows])[:, None]
-        with torch.inference_mode():
+        with self._inference():
             ids, mask = ids.to(self._device), mask.to(self._device)
-            sums = (self._states(ids, mask) * mask[:, :, None]).sum(dim=1).cpu().numpy()
+            sums = (self._states(ids, mask) * mask[:, :, None]).sum(dim=1).float().cpu().numpy()
         bounds = np.cumsum([0, *(len(windows) for windows in batch)])
         pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         return [one / np.linalg.norm(one) for one in pooled]

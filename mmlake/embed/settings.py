@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from mmlake.errors import SettingsError
+from mmlake.records import LATER
+
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,8 +45,15 @@ class EmbedSettings:
     # whatever its length; a film that could not be cut is one unit
     audio_windows: int = 4
     # 30 s windows (Whisper) or 10 s windows (CLAP) per recording, evenly chosen
+    precision: str = field(default="float32", metadata=LATER)
+    # in which models multiply: float32, bfloat16 or float16. Halves are faster where the device multiplies them itself
+    # (CUDA; CPUs with AVX512-BF16 or AMX), and move the cosine of two vectors in the third digit
 
     def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise SettingsError(
+                f"embed.precision={self.precision!r} is not one of {', '.join(PRECISIONS)}; correct the setting"
+            )
         if self.keyframes_per_s <= 0 or self.max_keyframes < 1:
             raise SettingsError(
                 f"embed.keyframes_per_s={self.keyframes_per_s} must be above 0 and embed.max_keyframes="

@@ -11,7 +11,7 @@ import numpy as np
 
 from mmlake.embed.media import Media, upright_rgb
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import loaded, model, preprocessor, revision_of, source_of
+from mmlake.embed.weights import inference, loaded, model, preprocessor, revision_of, source_of
 from mmlake.optional import need
 
 _DRAFT_PX = 512  # the largest input of the usual checkpoints is 448 px
@@ -22,17 +22,18 @@ class VisionEncoder:
 
     unit, reads = "pixels", "pictures"
 
-    def __init__(self, name: str, source: ModelSource, *, device: str) -> None:
+    def __init__(self, name: str, source: ModelSource, *, device: str, settings: EmbedSettings) -> None:
         need("transformers", extra="all", purpose=f"encoder {name!r}")
         import torch
         from transformers import AutoModel
 
         self._torch, self._device, self._name, self._source = torch, device, name, source
+        self._inference = partial(inference, device, settings.precision)
         self._plan = preprocessor(name, source)
         self._model = model(name, source, AutoModel.from_pretrained).to(device).eval()
         self._has_text = hasattr(self._model, "get_text_features")
         self._tokenizer: Any = loaded(name, source, _tokenizer) if self._has_text else None
-        self.revision = revision_of(source)
+        self.revision = revision_of(source, settings.precision)
         self.decode = partial(_decoded, plan=self._plan)
 
     def prepare(self, decoded: str | np.ndarray) -> Any:
@@ -59,7 +60,7 @@ class VisionEncoder:
         out: dict[int, np.ndarray] = {at: self._of_text(batch[at]) for at in texts}
         if pictures:
             stacked = np.concatenate([batch[at] for at in pictures])
-            with self._torch.inference_mode():
+            with self._inference():
                 vectors = _units(self._features(self._torch.from_numpy(stacked).to(self._device)))
             bounds = np.cumsum([0, *(len(batch[at]) for at in pictures)])
             out |= {
@@ -78,7 +79,7 @@ class VisionEncoder:
         return found
 
     def _of_text(self, ids: list[int]) -> np.ndarray:
-        with self._torch.inference_mode():
+        with self._inference():
             features = self._model.get_text_features(input_ids=self._torch.tensor([ids], device=self._device))
         return _units(getattr(features, "pooler_output", features).float().cpu().numpy()[0])
 
@@ -132,14 +133,14 @@ def _tokenizer(path: str, **arguments: Any) -> Any:
 
 def load_clip(settings: EmbedSettings, device: str) -> VisionEncoder:
     """A CLIP model from embed.models.clip."""
-    return VisionEncoder("clip", source_of("clip", settings), device=device)
+    return VisionEncoder("clip", source_of("clip", settings), device=device, settings=settings)
 
 
 def load_siglip(settings: EmbedSettings, device: str) -> VisionEncoder:
     """A SigLIP model from embed.models.siglip."""
-    return VisionEncoder("siglip", source_of("siglip", settings), device=device)
+    return VisionEncoder("siglip", source_of("siglip", settings), device=device, settings=settings)
 
 
 def load_dinov2(settings: EmbedSettings, device: str) -> VisionEncoder:
     """A DINOv2 model from embed.models.dinov2; pictures only."""
-    return VisionEncoder("dinov2", source_of("dinov2", settings), device=device)
+    return VisionEncoder("dinov2", source_of("dinov2", settings), device=device, settings=settings)

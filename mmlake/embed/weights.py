@@ -6,7 +6,8 @@ import functools
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,8 +111,26 @@ def preprocessor(encoder: str, source: ModelSource) -> dict[str, Any]:
     return loaded(encoder, source, read)
 
 
-def revision_of(source: ModelSource) -> str:
-    """The given revision, else for a directory `sha256:<12 hex>` over its configuration and weights, else "main"."""
+@contextmanager
+def inference(device: str, precision: str) -> Iterator[None]:
+    """Models run without gradients and multiply in that precision; norms and sums of probabilities stay float32 (see
+    torch's automatic mixed precision). precision: one of `settings.PRECISIONS`."""
+    import torch
+
+    is_mixed = precision != "float32"
+    dtype = getattr(torch, precision) if is_mixed else None
+    with torch.inference_mode(), torch.autocast(torch.device(device).type, dtype, enabled=is_mixed):
+        yield
+
+
+def revision_of(source: ModelSource, precision: str) -> str:
+    """The given revision, else for a directory `sha256:<12 hex>` over its configuration and weights, else "main"; and a
+    precision that is not float32."""
+    suffix = "" if precision == "float32" else f" in {precision}"
+    return _weights_of(source) + suffix
+
+
+def _weights_of(source: ModelSource) -> str:
     folder = Path(source.path)
     if source.revision or not folder.is_dir():
         return source.revision or "main"

@@ -3,6 +3,8 @@ torchvision."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -52,6 +54,33 @@ def test_a_model_gives_unit_vectors_that_a_second_run_repeats(name, modality, di
     assert set(pa.compute.starts_with(first.column("revision"), "sha256:").to_pylist()) == {True}
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("name", "modality"), [case[:2] for case in CASES])
+def test_halves_give_nearly_the_same_vectors_and_say_so(name, modality, precision, tmp_path):
+    settings, store = saved(name, tmp_path), BlobStore(tmp_path / "blobs")
+    rows, made = tracks(modality, store), {}
+    for chosen in (settings, replace(settings, precision=precision)):
+        made[chosen.precision] = embed(
+            rows, modality, encoder=name, store=store, executor=Executor("cpu"), settings=chosen
+        )
+    whole, halves = (np.array(table["vector"].to_pylist()) for table in made.values())
+    assert not np.array_equal(whole, halves)  # the model was run anew, and otherwise
+    assert (whole * halves).sum(axis=1) == pytest.approx(1, abs=2e-3)
+    assert made[precision]["revision"].to_pylist() == [
+        f"{one} in {precision}" for one in made["float32"]["revision"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("text", ["A harbour at dawn, with two boats.", "Rates rose by a quarter of a percent. " * 60])
+def test_a_text_has_nearly_the_same_vector_in_halves(text):
+    whole, halves = (
+        encode_text_query(text, encoder="minilm-l6", executor=Executor("cpu"), settings=EmbedSettings(precision=one))
+        for one in ("float32", "bfloat16")
+    )
+    assert not np.array_equal(whole, halves)
+    assert float(whole @ halves) == pytest.approx(1, abs=1e-4)
+
+
 @pytest.mark.parametrize("name", ["clip", "siglip", "clap"])
 def test_a_text_query_lies_in_the_space_of_the_media(name, tmp_path):
     settings = saved(name, tmp_path)
@@ -71,12 +100,12 @@ def test_other_weights_are_another_revision(tmp_path):
     from mmlake.embed.weights import revision_of
 
     saved("dinov2", tmp_path)
-    before = revision_of(ModelSource(path=str(tmp_path)))
+    before = revision_of(ModelSource(path=str(tmp_path)), "float32")
     torch.manual_seed(1)
     t.Dinov2Model(
         t.Dinov2Config(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8)
     ).save_pretrained(tmp_path)
-    assert revision_of(ModelSource(path=str(tmp_path))) != before
+    assert revision_of(ModelSource(path=str(tmp_path)), "float32") != before
 
 
 @pytest.mark.parametrize("name", sorted(name for name in ENCODERS if ENCODERS[name].device == "gpu"))

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from mmlake.errors import SettingsError
+from mmlake.records import canonical_json, digest_of
 from mmlake.settings import Settings
 
 SECTIONS = tuple(field.name for field in dataclasses.fields(Settings))
@@ -114,6 +115,19 @@ def test_the_digest_is_of_what_is_set_not_of_how() -> None:
         Settings.of({}).digest(SECTIONS),
         Settings.of({"quality": {"flagged_weight": 0.5}}).digest(SECTIONS),
     } == {Settings().digest(SECTIONS)}
+
+
+def test_a_setting_that_came_later_makes_nothing_stale_at_its_default() -> None:
+    held = dataclasses.asdict(Settings().embed)
+    assert held.pop("precision") == "float32"
+    assert Settings().digest(("embed",)) == digest_of(canonical_json({"embed": held}).encode())[:16]
+    assert Settings.of({"embed": {"precision": "bfloat16"}}).digest(("embed",)) != Settings().digest(("embed",))
+    assert Settings().digest(("embed.precision",)) != Settings().digest(("embed",))
+
+
+def test_a_precision_that_no_model_has_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"embed\.precision='int8' is not one of float32, bfloat16, float16"):
+        Settings.of({"embed": {"precision": "int8"}})
 
 
 def test_no_sections_have_one_digest() -> None:
