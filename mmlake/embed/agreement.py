@@ -70,6 +70,7 @@ def steers(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) 
     for measure, rows in chosen(settings, encoders).items():
         sources = [settings.models[row.name] for row in rows]
         named = [f"{row.name} {one.path} {one.revision}".strip() for row, one in zip(rows, sources, strict=True)]
+        named += [settings.precision] if rows and settings.precision != "float32" else []
         frames = [f"{settings.keyframes_per_s:g}/s to {settings.max_keyframes}"] if rows else []
         found[f"agreement/{measure}"] = " + ".join([REVISION, *named, *frames])
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from mmlake.embed.media import RATE_HZ, Media, evenly, resampled
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import inference, loaded, model, revision_of, source_of
+from mmlake.embed.weights import inference, loaded, model, padded, revision_of, source_of
 from mmlake.optional import need
 
 
@@ -110,20 +111,29 @@ class Clap:
 
     def infer(self, batch: list[Any]) -> list[np.ndarray]:
         """Unit vectors; the mean over windows."""
-        torch, out = self._torch, []
-        for prepared in batch:
-            with self._inference():
-                if isinstance(prepared, list):
-                    features = self._model.get_text_features(input_ids=torch.tensor([prepared], device=self._device))
-                else:
-                    values = torch.from_numpy(np.asarray(prepared, np.float32)).to(self._device)
-                    features = self._model.get_audio_features(
-                        input_features=values,
-                        is_longer=torch.zeros((len(values), 1), dtype=torch.bool, device=self._device),
-                    )
-            total = getattr(features, "pooler_output", features).float().cpu().numpy().sum(axis=0, dtype=np.float64)
-            out.append(total / max(float(np.linalg.norm(total)), 1e-12))
-        return out
+        texts = [at for at, one in enumerate(batch) if isinstance(one, list)]
+        sounds = [at for at, one in enumerate(batch) if not isinstance(one, list)]
+        totals: dict[int, np.ndarray] = {}
+        if texts:
+            ids = padded([batch[at] for at in texts], self._tokenizer.pad_token_id, self._device)
+            totals |= zip(texts, self._features(self._model.get_text_features, **ids), strict=True)
+        if sounds:
+            values = self._torch.from_numpy(
+                np.concatenate([batch[at] for at in sounds]).astype(np.float32, copy=False)
+            ).to(self._device)
+            is_longer = self._torch.zeros((len(values), 1), dtype=self._torch.bool, device=self._device)
+            rows = self._features(self._model.get_audio_features, input_features=values, is_longer=is_longer)
+            ends = np.cumsum([len(batch[at]) for at in sounds])
+            parts = np.split(rows, ends[:-1])
+            totals |= {at: part.sum(axis=0) for at, part in zip(sounds, parts, strict=True)}
+        return [totals[at] / max(float(np.linalg.norm(totals[at])), 1e-12) for at in range(len(batch))]
+
+    def _features(self, tower: Callable[..., Any], **given: Any) -> np.ndarray:
+        """What that tower makes of it, float64 (N, D)."""
+        with self._inference():
+            features = tower(**given)
+        found: np.ndarray = getattr(features, "pooler_output", features).float().cpu().numpy().astype(np.float64)
+        return found
 
 
 def _decoded(media: Media, *, rate_hz: int, length: int, count: int) -> str | list[np.ndarray]:

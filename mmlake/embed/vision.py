@@ -11,7 +11,7 @@ import numpy as np
 
 from mmlake.embed.media import Media, upright_rgb
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import inference, loaded, model, preprocessor, revision_of, source_of
+from mmlake.embed.weights import inference, loaded, model, padded, preprocessor, revision_of, source_of
 from mmlake.optional import need
 
 _DRAFT_PX = 512  # the largest input of the usual checkpoints is 448 px
@@ -57,7 +57,7 @@ class VisionEncoder:
         """Unit vectors. A video's is the mean of its keyframes' unit vectors."""
         texts = [at for at, one in enumerate(batch) if isinstance(one, list)]
         pictures = [at for at, one in enumerate(batch) if not isinstance(one, list)]
-        out: dict[int, np.ndarray] = {at: self._of_text(batch[at]) for at in texts}
+        out: dict[int, np.ndarray] = dict(zip(texts, self._of_texts([batch[at] for at in texts]), strict=True))
         if pictures:
             stacked = np.concatenate([batch[at] for at in pictures])
             with self._inference():
@@ -78,10 +78,12 @@ class VisionEncoder:
         found: np.ndarray = features.float().cpu().numpy()
         return found
 
-    def _of_text(self, ids: list[int]) -> np.ndarray:
+    def _of_texts(self, texts: list[list[int]]) -> list[np.ndarray]:
+        if not texts:
+            return []
         with self._inference():
-            features = self._model.get_text_features(input_ids=self._torch.tensor([ids], device=self._device))
-        return _units(getattr(features, "pooler_output", features).float().cpu().numpy()[0])
+            features = self._model.get_text_features(**padded(texts, self._tokenizer.pad_token_id, self._device))
+        return list(_units(getattr(features, "pooler_output", features).float().cpu().numpy()))
 
 
 def _decoded(media: Media, *, plan: Mapping[str, Any]) -> str | np.ndarray:

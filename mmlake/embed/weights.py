@@ -9,10 +9,13 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmlake.embed.settings import EmbedSettings, ModelSource
 from mmlake.errors import ModelMissing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 T = TypeVar("T")
 
@@ -121,6 +124,20 @@ def inference(device: str, precision: str) -> Iterator[None]:
     dtype = getattr(torch, precision) if is_mixed else None
     with torch.inference_mode(), torch.autocast(torch.device(device).type, dtype, enabled=is_mixed):
         yield
+
+
+def padded(texts: list[list[int]], pad_id: int | None, device: str) -> dict[str, Tensor]:
+    """Token ids of several texts as one batch: `input_ids` of shape (N, L), and `attention_mask` (N, L) where their
+    lengths differ. SigLIP was trained on texts of one length without a mask."""
+    import torch
+
+    longest = max(map(len, texts))
+    ids = torch.tensor([one + [pad_id or 0] * (longest - len(one)) for one in texts], device=device)
+    if min(map(len, texts)) == longest:
+        return {"input_ids": ids}
+    lengths = torch.tensor([len(one) for one in texts], device=device)
+    mask = torch.arange(longest, device=device)[None] < lengths[:, None]
+    return {"input_ids": ids, "attention_mask": mask.long()}
 
 
 def revision_of(source: ModelSource, precision: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from mmlake import compute, schemas
 from mmlake.compute import Executor
-from mmlake.embed import ENCODERS, EmbedSettings, ModelSource, embed, encode_text_query
+from mmlake.embed import ENCODERS, EmbedSettings, ModelSource, embed, encode_text_queries, encode_text_query
 from mmlake.embed.vision import pixels
 from mmlake.errors import ModelMissing
 from mmlake.store import BlobStore
@@ -91,6 +91,37 @@ def test_a_text_query_lies_in_the_space_of_the_media(name, tmp_path):
     assert one.shape == other.shape
     assert np.linalg.norm(one) == pytest.approx(1, abs=1e-4)
     assert not np.allclose(one, other)
+
+
+@pytest.mark.parametrize(("name", "tower"), [("clip", "CLIPModel"), ("siglip", "SiglipModel"), ("clap", "ClapModel")])
+def test_texts_of_any_length_go_through_the_model_together(name, tower, tmp_path, monkeypatch):
+    import transformers
+
+    settings, num_calls, model = saved(name, tmp_path), [], getattr(transformers, tower)
+    tower_of = model.get_text_features
+    texts = ["a photo of a dog", "a cat", "a photo", "dog cat dog cat a a a photo of of", "cat"]
+
+    def counted(self, *given, **named):
+        num_calls.append(1)
+        return tower_of(self, *given, **named)
+
+    alone = [encode_text_query(text, encoder=name, executor=Executor("cpu"), settings=settings) for text in texts]
+    monkeypatch.setattr(model, "get_text_features", counted)
+    together = encode_text_queries(texts, encoder=name, executor=Executor("cpu"), settings=settings)
+    assert len(num_calls) == 1
+    assert np.array(together) == pytest.approx(np.array(alone), abs=1e-5)
+
+
+def test_recordings_of_a_batch_have_their_own_windows(tmp_path):
+    settings, store = saved("clap", tmp_path), BlobStore(tmp_path / "blobs")
+    base = {"modality": "audio", "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
+    made = [store.put(recording(seed, num=seconds * 16_000)) for seed, seconds in enumerate((12, 1, 25))]
+    rows = [base | {"digest": digest, "audio_digest": digest} for digest in made]
+    table = make.as_units(schemas.from_rows(schemas.TRACKS, rows))
+    asked = {"encoder": "clap", "store": store, "executor": Executor("cpu"), "settings": settings}
+    together = embed(table, "audio", **asked)["vector"].to_pylist()
+    alone = [embed(table.slice(at, 1), "audio", **asked)["vector"][0].as_py() for at in range(3)]
+    assert np.array(together) == pytest.approx(np.array(alone), abs=1e-5)
 
 
 def test_other_weights_are_another_revision(tmp_path):

@@ -102,9 +102,9 @@ def picture(seed):
     return buffer.getvalue()
 
 
-def recording(seed):
+def recording(seed, num=8_000):
     import soundfile
 
     buffer = io.BytesIO()
-    soundfile.write(buffer, np.random.default_rng(seed).normal(0, 0.1, 8_000), 16_000, format="FLAC")
+    soundfile.write(buffer, np.random.default_rng(seed).normal(0, 0.1, num), 16_000, format="FLAC")
     return buffer.getvalue()
