@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from mmlake.dedup.settings import DedupSettings
 
-# share of the units with a duplicate that a step finds on real embeddings (docs/dedup-at-scale.md). It depends on the data: on
-# 16,000 generated ones in broad topics cells find .958 at 64 numbers and all at 256; a version keeps its own estimate
+# share of the units with a duplicate that a step finds on real embeddings (docs/dedup-at-scale.md). It depends on the
+# data: on 16,000 generated ones in broad topics cells find .958 at 64 numbers and all at 256; a version keeps its own
+# estimate
 CELLS_RECALL = 0.999
 PQ_RECALL = 0.99  # at nprobe=16, with exact comparison of 32 candidates; at one list it is .98
 _PARTS = (48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)

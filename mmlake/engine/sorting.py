@@ -1,7 +1,7 @@
 """Wide rows in the order of a key, whatever their number: sorted runs in files, read side by side.
 
-DuckDB sorts narrow rows within its limit; of rows with long lists it held five times its limit (docs/dedup-at-scale.md), so
-these are sorted here: runs of bounded size, then one range of keys after the other from all runs at once.
+DuckDB sorts narrow rows within its limit; of rows with long lists it held five times its limit (docs/dedup-at-
+scale.md), so these are sorted here: runs of bounded size, then one range of keys after the other from all runs at once.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pyarrow as pa
@@ -296,3 +297,17 @@ def test_large_row_groups_are_decoded_in_pieces(tmp_path):
         settings=sources.SourceSettings(batch_bytes=1),
     )
     assert [row["text_content"][:4] for row in rows] == [f"{at:04d}" for at in range(20)]
+
+
+@pytest.mark.parametrize("prefix", ["", "data:image/png;base64,"])
+def test_a_picture_in_base64_is_named_by_its_digest_in_metadata(tmp_path, prefix):
+    """labelme repeats the image next to its outlines."""
+    picture = png() + bytes(4000)
+    coded = base64.b64encode(picture).decode()
+    fields = {"imagePath": "a.png", "imageData": prefix + coded, "flags": {}, "note": "A" * 5000, "short": coded[:400]}
+    rows = rows_of(land(tmp_path / "in", {"a.png": picture, "a.json": json.dumps(fields).encode()}))
+    (image,) = (json.loads(row["metadata_json"]) for row in rows if row["modality"] == "image")
+    assert image.pop("imageData") == {"digest": sha(picture), "size_bytes": len(picture)}
+    assert image == {name: fields[name] for name in ("imagePath", "flags", "note", "short")}
+    lines = rows_of(land(tmp_path / "lines", {"a.jsonl": jsonl({"text": "words", "thumbnail": prefix + coded})}))
+    assert json.loads(lines[0]["metadata_json"])["thumbnail"]["digest"] == sha(picture)

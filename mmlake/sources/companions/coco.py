@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.coco import claims
-from mmlake.landing import Entry, Landing
+from mmlake.landing import Entry, Landing, portable
 from mmlake.records import SourceRef
 from mmlake.sources.companions.archives import ArchiveMember, File, locate, open_file
 from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
-from mmlake.sources.companions.places import is_annotation_archive
+from mmlake.sources.companions.places import folders_in, image_places, image_roots, is_annotation_archive, join
 from mmlake.sources.names import composed
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
 from mmlake.sources.records.lines import head_reader, text_alone
@@ -69,21 +70,25 @@ def annotations_of(reading: Reading) -> ImageAnnotations | None:
     found: Sequence[File] = reading.around
     if any(is_annotation_archive(entry.path) for entry in found):
         found = UnpackedPlacement(reading.landing, reading.parsed).annotations_of(reading.path)
-    return ImageAnnotations.of(reading, found)
+    return ImageAnnotations.of(reading, found, reading.path)
 
 
 class ImageAnnotations(Companion):
     """What annotation files say of the images of one directory. What no image took is in their own shards."""
 
-    def __init__(self, reading: Reading, entries: Sequence[File]) -> None:
+    def __init__(self, reading: Reading, entries: Sequence[File], directory: str) -> None:
         self._reading, self._entries = reading, entries
+        # of each file how it may name the directory, and whether that is where corpora have its images
+        self._folders = [
+            (folders_in(entry.path, directory), directory in image_places(entry.path)) for entry in entries
+        ]
         self.has_texts = any(holds_captions(reading, entry) for entry in entries)
 
     @classmethod
-    def of(cls, reading: Reading, may_be: Iterable[File]) -> ImageAnnotations | None:
-        """None where none of the files is one of annotations."""
+    def of(cls, reading: Reading, may_be: Iterable[File], directory: str) -> ImageAnnotations | None:
+        """None where none of the files is one of annotations. directory: of the images."""
         entries = [entry for entry in may_be if entry.refused is None and is_coco(reading.landing, entry)]
-        return cls(reading, entries) if entries else None
+        return cls(reading, entries, directory) if entries else None
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""
@@ -91,9 +96,10 @@ class ImageAnnotations(Companion):
         objects: dict[str, dict[str, Any]] = {}  # by annotation id: files of key points repeat those of instances
         said: set[tuple[str | None, str]] = set()  # captions, by annotation id
         names = [member.name.rpartition("/")[2] for member in members if member.is_media]
-        for entry in self._entries:
+        for entry, (folders, or_any) in zip(self._entries, self._folders, strict=True):
             index = index_of(self._reading, entry)
-            for identity, fields in (image for name in names for image in index.images_named(name)):
+            images = (image for name in names for image in index.images_named(name, folders, or_any=or_any))
+            for identity, fields in images:
                 metadata.setdefault("image_id", _number(identity))
                 media = {**_fields_of(index, fields), **media}
                 captions = index.annotations_of(identity, "caption")
@@ -150,7 +156,7 @@ class ZipAnnotations(Companion):
                 self._by_folder.clear()
             directory = "/".join(part for part in (self._above, folder) if part) or "."
             found = self._placement.annotations_of(directory)
-            self._by_folder[folder] = ImageAnnotations.of(self._reading, found)
+            self._by_folder[folder] = ImageAnnotations.of(self._reading, found, directory)
         return self._by_folder[folder]
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
@@ -199,13 +205,16 @@ def left_over(reading: Reading, entry: File, placement: Placement) -> Iterator[R
 def _missing(reading: Reading, entry: File, index: CocoIndex, placement: Placement) -> Iterator[RawItem]:
     """The captions of images whose files are not there, and one row that counts the files."""
     directory = placement.images_of(entry.path) if placement.may_annotate(entry) else None
-    present = {composed(file.name) for file in placement.files(directory)} if directory is not None else set()
+    names_in = lru_cache(_FOLDERS_KEPT)(lambda place: {composed(file.name) for file in placement.files(place)})
+    present = names_in(directory) if directory is not None else set[str]()
+    roots = image_roots(entry.path)
     where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"
     missing, num_missing = list[str](), 0
-    for _, identity, name in index.names():
-        if name in present:
+    for _, identity, name, folder in index.names():
+        if name in present or (folder and any(name in names_in(join(root, portable(folder))) for root in roots)):
             continue
         num_missing += 1
+        name = join(folder or ".", name)
         missing.extend([name] if num_missing <= _NAMED_MISSING else [])
         for annotation in index.annotations_of(identity, "caption"):
             yield _row(reading, entry, annotation, Fault(1011, f"the image {name} {where}"))

@@ -4,7 +4,7 @@ is."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
@@ -22,7 +22,7 @@ from mmlake.sources.records.scratch import ScratchTables
 _MAX_PER_IMAGE = 10_000
 # code: that of what no image takes, see `left_over`
 _TABLES = """
-CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, code INTEGER);
+CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, code INTEGER, folder TEXT);
 CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT,
     code INTEGER);
 CREATE TABLE licenses (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
@@ -93,14 +93,17 @@ class CocoIndex:
         """Entries of the list of images."""
         return int(self._tables.value("SELECT count(*) FROM images"))
 
-    def images_named(self, name: str) -> list[tuple[str, dict[str, Any]]]:
-        """(id, fields) of the entries for a file of that name, in the file's order."""
-        sql = "SELECT id, body FROM images WHERE name = ? AND code IS NULL ORDER BY number"
-        return [(identity, json.loads(body)) for identity, body in self._tables.select(sql, composed(name))]
+    def images_named(self, name: str, folders: Collection[str], *, or_any: bool) -> list[tuple[str, dict[str, Any]]]:
+        """(id, fields) of the entries for a file of that name in one of the folders, in the file's order. or_any: where
+        there are none, those in any other."""
+        sql = "SELECT id, body, folder FROM images WHERE name = ? AND code IS NULL ORDER BY number"
+        rows = list(self._tables.select(sql, composed(name)))
+        named = [row for row in rows if row[2] in folders] or (rows if or_any else [])
+        return [(identity, json.loads(body)) for identity, body, _ in named]
 
-    def names(self) -> Iterator[tuple[int, str, str]]:
-        """(number, id, file name) of every image that has one, in order."""
-        return self._tables.pages("SELECT number, id, name FROM images WHERE code IS NULL")
+    def names(self) -> Iterator[tuple[int, str, str, str]]:
+        """(number, id, file name, folder) of every image that has one, in order."""
+        return self._tables.pages("SELECT number, id, name, folder FROM images WHERE code IS NULL")
 
     def annotations_of(self, image: str, kind: str) -> list[Element]:
         """What is said of the image, in the file's order, as far as one sample may hold it."""
@@ -209,9 +212,10 @@ def _identity(value: object) -> str | None:
 def _image_row(number: int, element: Any) -> tuple[Any, ...]:
     fields = element if isinstance(element, dict) else {}
     identity, path = _identity(fields.get("id")), fields.get("file_name")
-    name = composed(path.replace("\\", "/").rpartition("/")[2]) if isinstance(path, str) else ""
+    parts = [one for one in path.replace("\\", "/").split("/") if one != "."] if isinstance(path, str) else [""]
+    name, folder = composed(parts[-1] if parts else ""), composed("/".join(parts[:-1]).strip("/"))
     reason = None if identity is not None and name else f"images/{number} has no id or no file_name"
-    return number, identity, name or None, canonical_json(element), reason, None
+    return number, identity, name or None, canonical_json(element), reason, None, folder
 
 
 def _annotation_row(number: int, element: Any) -> tuple[Any, ...]:

@@ -132,8 +132,18 @@ class Placement:
             entry
             for place in places.annotation_places(directory)
             for entry in self._list(place).annotations
-            if self.images_of(entry.path) == directory
+            if self._may_show(entry.path, directory)
         ]
+
+    def _may_show(self, path: str, directory: str) -> bool:
+        """Whether images in the directory may be those of an annotation file at the path: it is the one that corpora
+        have for them, or there is none and names in the file may lead to it."""
+        found = self.images_of(path)
+        return found == directory or (self._is_open(path, found) and bool(places.folders_in(path, directory)))
+
+    def _is_open(self, path: str, found: str | None) -> bool:
+        """Whether names in an annotation file say in which directories the images are. found: as `images_of` says."""
+        return found is None or found in places.home_of(path)
 
     def images_of(self, path: str) -> str | None:
         """The directory whose images an annotation file at the path may annotate: the first that holds images of
@@ -188,13 +198,17 @@ class Placement:
         if entry.name.lower().endswith(places.ARCHIVE):
             return self._dependencies_of_archive(entry)
         if entry.name in places.TABLES:
-            return [self._names_below(entry)]
+            return [self._names_below(entry.path.rpartition("/")[0])]
         if manifest_forms.may_be(entry.name) and (below := self._dependencies_of_manifest(entry)):
             return below
         if not self.may_annotate(entry):
             return []
-        directory = self.images_of(entry.path)
-        return [*([] if directory is None else [self._names_of(directory)]), *self._archives_of(entry.path)]
+        directory, names = self.images_of(entry.path), list[Entry]()
+        if directory is not None:
+            names.append(self._names_of(directory))
+        if self._is_open(entry.path, directory):
+            names.append(self._names_below(places.home_of(entry.path)[1].removeprefix("."), of_images=True))
+        return [*names, *self._archives_of(entry.path)]
 
     def _dependencies_of_manifest(self, entry: Entry) -> list[Entry]:
         here = entry.path.rpartition("/")[0] or "."
@@ -202,7 +216,8 @@ class Placement:
         if entry not in found or here not in self._above_media or not self._is_manifest(entry):
             return []
         is_scp = entry.name == manifest_forms.SCP
-        return [self._names_below(entry), *(one for one in found if is_scp and one.name in manifest_forms.COMPANIONS)]
+        below = self._names_below(entry.path.rpartition("/")[0])
+        return [below, *(one for one in found if is_scp and one.name in manifest_forms.COMPANIONS)]
 
     def _dependencies_of_archive(self, archive: Entry) -> list[Entry]:
         found = list[Entry]()
@@ -229,9 +244,9 @@ class Placement:
         listed = self._list(directory)
         return Entry(f"{directory}/*", listed.num_files, 0, version=listed.names_digest)
 
-    def _names_below(self, table: Entry) -> Entry:
-        """The names of all files that the table may describe, as one entry that changes with them."""
-        home = table.path.rpartition("/")[0]
+    def _names_below(self, home: str, *, of_images: bool = False) -> Entry:
+        """The names of all files in and below the directory, as one entry that changes with them. home: "" for the
+        landing zone. of_images: those alone that lie next to images."""
         if len(self._sorted) != len(self._listed):
             self._sorted = sorted(self._listed)
         # "0" is the character behind "/": all directories below one lie together.
@@ -240,7 +255,9 @@ class Placement:
             (directory, self._listed[directory].names_digest)
             for directory in dict.fromkeys((home or ".", *(self._sorted[first:last] if home else self._sorted)))
             # places that were asked for and hold nothing are listed too, some scans more of them than others
-            if directory in self._listed and self._listed[directory].num_files
+            if directory in self._listed
+            and self._listed[directory].num_files
+            and (not of_images or self._listed[directory].holds_images)
         ]
         version = hashlib.sha256(repr(names).encode("utf-8", "surrogateescape")).hexdigest()
         return Entry(f"{home or '.'}/**", len(names), 0, version=version)

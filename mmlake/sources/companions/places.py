@@ -8,6 +8,7 @@ from itertools import islice
 
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import native
+from mmlake.sources.names import composed
 
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 ARCHIVE = ".zip"
@@ -18,8 +19,12 @@ FLICKR = ("captions.txt",)
 TABLES = frozenset((*DESCRIPTIONS, *COMMON_VOICE, *FLICKR))
 _JSON = (".json", *(f".json{suffix}" for suffix in SUFFIXES))
 HOME = "annotations"  # directory whose JSON files all may annotate images elsewhere
-# what names of such files elsewhere hold
-_TOPICS = re.compile(r"coco|annotation|captions|instances|keypoints|image_info|panoptic|stuff")
+# what names of such files elsewhere hold; what they are called by FiftyOne, by Label Studio, in iNaturalist
+_TOPICS = re.compile(
+    r"coco|annotation|captions|instances|keypoints|image_info|panoptic|stuff"
+    r"|^(labels|result|(train|val|test)(20\d\d)?)\.json"
+)
+_LEVELS = 4  # directories from one of images upwards in which annotations are sought: iNaturalist has one per species
 _MAX_NAME_BYTES, _MAX_PATH_CHARS = 255, 1000  # of what file systems have
 # COCO's directories of images
 _SPLITS = ("train", "val", "test", *(f"{split}{year}" for year in (2014, 2017) for split in ("train", "val", "test")))
@@ -60,17 +65,17 @@ def may_exist(directory: str) -> bool:
 
 def annotation_places(directory: str) -> list[str]:
     """Where the annotations of a directory of images may lie."""
-    bases = islice(upwards(directory), 3)
+    bases = islice(upwards(directory), _LEVELS)
     return list(dict.fromkeys(place for base in bases for place in (base, join(base, HOME))))
 
 
 def archive_places(path: str) -> list[str]:
     """Where the zips may lie that hold the images which a file at the path annotates."""
-    here, base = _home_of(path)
+    here, base = home_of(path)
     return list(dict.fromkeys((base, join(base, "images"), here, join(here, "images"))))
 
 
-def _home_of(path: str) -> tuple[str, str]:
+def home_of(path: str) -> tuple[str, str]:
     """(directory of the path, directory of the corpus)."""
     here = path.rpartition("/")[0] or "."
     return here, (parent(here) or ".") if here.rpartition("/")[2] == HOME else here
@@ -78,7 +83,7 @@ def _home_of(path: str) -> tuple[str, str]:
 
 def archived_image_places(archive: str) -> list[str]:
     """Where the images of the annotations in a zip may lie, as far as its name says."""
-    base, stem = _home_of(archive)[1], archive.rpartition("/")[2].lower().removesuffix(ARCHIVE)
+    base, stem = home_of(archive)[1], archive.rpartition("/")[2].lower().removesuffix(ARCHIVE)
     split = stem.rpartition("_")[2]
     both = split.startswith("trainval")
     named = [f"{one}{split.removeprefix('trainval')}" for one in ("train", "val")] if both else [split]
@@ -90,12 +95,26 @@ def archived_image_places(archive: str) -> list[str]:
 def image_places(path: str) -> list[str]:
     """Where the images of an annotation file may lie, likeliest first."""
     name = path.rpartition("/")[2]
-    here, base = _home_of(path)
+    here, base = home_of(path)
     split = name.partition(".json")[0].rpartition("_")[2]
     splits = [word for word in dict.fromkeys((split, _SUBSET.sub("", split))) if word not in ("", ".", "..")]
     roots = (base, join(base, "images"), here, join(here, "images"))
     named = [join(root, word) for word in splits for root in roots]
-    return list(dict.fromkeys([*named, here, join(base, "images"), join(here, "images"), base]))
+    return list(dict.fromkeys([*named, here, join(base, "images"), join(here, "images"), base, join(here, "data")]))
+
+
+def image_roots(path: str) -> list[str]:
+    """The directories that names of images in an annotation file at the path may lead from."""
+    homes = dict.fromkeys(home_of(path))
+    return [*homes, *(join(home, name) for home in homes for name in ("images", "data"))]
+
+
+def folders_in(path: str, directory: str) -> set[str]:
+    """How the directory may be named in an annotation file at the path; empty where it lies elsewhere."""
+    inside = f"{directory}/" if directory != "." else ""
+    roots = (f"{root}/" if root != "." else "" for root in image_roots(path))
+    found = (inside.removeprefix(root).rstrip("/") for root in roots if inside.startswith(root))
+    return {composed(native(folder)) for folder in found}
 
 
 def parent(directory: str) -> str | None:

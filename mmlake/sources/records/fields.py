@@ -10,14 +10,19 @@ structure is lost.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from mmlake.formats.sniff import kind_by_magic
 from mmlake.formats.timed_text import transcript_of
+from mmlake.records import digest_of
 from mmlake.sources.settings import SourceSettings
 
+_INLINE_CHARS = 4096  # of a medium in base64 that metadata keep
+_HEAD_CHARS = 512  # a multiple of four, by which it is recognised
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
 
 
@@ -121,8 +126,26 @@ def taken(found: Iterable[TextField]) -> set[str]:
 
 
 def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The other fields of the record: its metadata."""
-    return {name: value for name, value in fields.items() if name not in names}
+    """The other fields of the record: its metadata. A medium in base64, as labelme repeats the image that it describes,
+    is named by its digest: it would lie in every table of the item."""
+    return {name: _named(value) if _is_long(value) else value for name, value in fields.items() if name not in names}
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _INLINE_CHARS
+
+
+def _named(text: str) -> Any:
+    """Digest and size of the medium that the text holds in base64; the text itself where it holds none."""
+    coded = text.partition("base64,")[2] if text.startswith("data:") else text
+    try:
+        kind = kind_by_magic(base64.b64decode(coded[:_HEAD_CHARS], validate=True))
+        if kind is None or kind.modality is None:
+            return text
+        data = base64.b64decode(coded, validate=True)
+    except ValueError:
+        return text
+    return {"digest": digest_of(data), "size_bytes": len(data)}
 
 
 def text_role(media: Collection[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from mmlake import sources
 from mmlake.error_codes import CODES
 from mmlake.records import SourceRef
+from tests.hostile.seeds import zipped
 from tests.sources.corpora.builders import coco, coco_captions, coco_image, coco_json, coco_object, landed, metadata
 from tests.sources.source_builders import SETTINGS, png, rows_of, sha
 
@@ -332,6 +334,58 @@ def test_other_places_of_annotations_are_found(tmp_path, place):
     assert [metadata(row).get("image_id") for row in rows if row["modality"] == "image"] == [9] and len(rows) == 1
 
 
+LAYOUTS = {  # tool or corpus: (file, its names of images, where these lie, pictures that it says nothing of)
+    "labelme": ("d/annotations.json", ["JPEGImages/a.jpg"], ["d/JPEGImages/a.jpg"], ["d/Visualization/a.jpg"]),
+    "Label Studio": ("d/result.json", ["images\\a.jpg"], ["d/images/a.jpg"], ["d/logo.jpg"]),
+    "FiftyOne": ("d/labels.json", ["a.jpg"], ["d/data/a.jpg"], []),
+    "TACO": (
+        "d/annotations.json",
+        ["batch_1/a.jpg", "./batch_2/a.jpg"],
+        ["d/batch_1/a.jpg", "d/batch_2/a.jpg"],
+        ["d/batch_3/a.jpg", "e/batch_1/a.jpg", "d/a.jpg"],
+    ),
+    "iNaturalist": (
+        "train2017.json",
+        ["train_val_images/Aves/Ardea alba/a.jpg", "train_val_images/Fungi/Boletus edulis/a.jpg"],
+        ["train_val_images/Aves/Ardea alba/a.jpg", "train_val_images/Fungi/Boletus edulis/a.jpg"],
+        [],
+    ),
+    "packed splits": (
+        "d/annotations/all.json",
+        ["train/a.jpg", "val/a.jpg"],
+        ["d/images/train/a.jpg", "d/images/val/a.jpg"],
+        ["d/images/test/a.jpg"],
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("is_packed", [False, True], ids=["loose", "zip"])
+def test_names_of_images_lead_to_their_directories(tmp_path, layout, is_packed):
+    place, names, where, others = LAYOUTS[layout]
+    images = [coco_image(at, file_name=name) for at, name in enumerate(names)]
+    files = {place: coco_json(images, [coco_object(at, at) for at in range(len(names))], categories=True)}
+    files |= {path: png(at) for at, path in enumerate((*where, *others))}
+    folder = landed(tmp_path / "in", {"all.zip": zipped(files)} if is_packed else files)
+    rows = {unquote(row["sample_id"]).removeprefix("all.zip/"): row for row in rows_of(folder)}
+    assert sorted(rows) == sorted(path.rpartition(".")[0] for path in (*where, *others))  # no row of what is missing
+    assert [metadata(rows[path[:-4]]).get("image_id") for path in where] == list(range(len(where)))
+    assert not any(metadata(rows[path[:-4]]).get("image_id") for path in others)
+
+
+def test_an_image_that_is_not_where_its_name_leads_is_missing_until_it_comes(tmp_path):
+    files = in_batches()
+    second_image = files.pop("batch_2/a.jpg")
+    root = landed(tmp_path / "in", files)
+    missing = [row["materialize_error"] for row in rows_of(root) if row["error_code"] == 1011]
+    assert len(missing) == 6 and "num_missing=1 of 2 image files not in [0, 0]: batch_2/a.jpg is in" in missing[-1]
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    landed(root, {"batch_2/a.jpg": second_image})
+    second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
+    assert {key for key in first if first[key].revision != second[key].revision} == {"annotations.json"}
+    assert [row["error_code"] for row in rows_of(root)] == [None] * 12
+
+
 def test_the_landing_zone_may_be_the_corpus_itself(tmp_path):
     files = {name.removeprefix("coco/"): data for name, data in coco().items()}
     assert [row["status"] for row in rows_of(landed(tmp_path / "in", files))] == ["ok"] * 18
@@ -369,8 +423,16 @@ def test_captions_that_arrive_later_change_the_images_shard_and_new_images_the_c
     }
 
 
-def test_an_unchanged_corpus_is_not_opened(tmp_path, monkeypatch):
-    root = landed(tmp_path / "in", coco())
+def in_batches():
+    """Images in directories that the file of annotations names."""
+    images = [coco_image(at, file_name=f"batch_{at}/a.jpg") for at in (1, 2)]
+    pictures = {f"batch_{at}/a.jpg": png(at) for at in (1, 2)}
+    return {"annotations.json": coco_json(images, coco_captions(1) + coco_captions(2)), **pictures}
+
+
+@pytest.mark.parametrize("files", [coco(), in_batches()], ids=["as published", "in batches"])
+def test_an_unchanged_corpus_is_not_opened(tmp_path, monkeypatch, files):
+    root = landed(tmp_path / "in", files)
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     monkeypatch.setattr("mmlake.landing.LocalLanding.open", lambda self, path: pytest.fail(f"{path} was opened"))
     assert sources.scan(root, settings=SETTINGS, known=first) == list(first.values())
