@@ -4,6 +4,7 @@ flagged + quarantined + unreadable + waiting."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from rich.table import Table
 
 from mmlake.drawing import table
+from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.preprocess import GAP, WHOLE
@@ -20,6 +22,8 @@ from mmlake.publish.ledger import ledger
 from mmlake.records import ADMITTED, STATUSES, Digest
 from mmlake.schemas.cross import ALIKE
 from mmlake.tables import Slot
+
+_MOST_SOURCES = 20  # that a terminal shows; a crawl, or a folder of packages, has hundreds
 
 TIERS = ("exact", "near", "semantic")
 
@@ -100,7 +104,7 @@ class Summary:
             *(["carried"] if is_carried else []),
         ]
         drawn = [table("Units", ["modality", *numbers], rows, right=numbers)]
-        if used := [_usable_line(row.modality, one) for row in self.modalities for one in row.sources]:
+        if used := _usable_lines([(row.modality, one) for row in self.modalities for one in row.sources]):
             numbers = ["units", "usable", "weighted"]
             columns = ["source", "modality", *numbers, "not usable for", "smaller weight for"]
             drawn.append(table("Usable by source and cause", columns, used, right=numbers))
@@ -222,6 +226,23 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
     return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
 
 
+def _usable_lines(sources: Sequence[tuple[str, SourceSummary]]) -> list[list[Any]]:
+    """A line for each source and modality; of many those with the most units, and one for all others."""
+    sizes = sorted((one.num_units for _, one in sources), reverse=True)
+    least = 0 if len(sources) <= _MOST_SOURCES else sizes[_MOST_SOURCES - 1]
+    shown = [(modality, one) for modality, one in sources if one.num_units >= least][:_MOST_SOURCES]
+    lines = [_usable_line(modality, one) for modality, one in shown]
+    others = [one for modality, one in sources if (modality, one) not in shown]
+    if others:
+        num = sum(one.num_units for one in others)
+        fractions = (
+            sum(one.num_units * fraction for one, fraction in zip(others, of, strict=True)) / num
+            for of in zip(*((one.usable_fraction, one.weighted_fraction) for one in others), strict=True)
+        )
+        lines.append([f"{len(others)} others", "", num, *(f"{one:.1%}" for one in fractions), "all: --json", ""])
+    return lines
+
+
 def _usable_line(modality: str, one: SourceSummary) -> list[Any]:
     causes = [", ".join(f"{rule} {num}" for rule, num in rules.items()) for rules in (one.causes, one.lowered)]
     return [one.source, modality, one.num_units, f"{one.usable_fraction:.1%}", f"{one.weighted_fraction:.1%}", *causes]
@@ -255,7 +276,10 @@ class _OfSource:
         )
 
 
-_BARE = {"status": "unreadable", "weight": 0.0, "rule": "shard"}  # the verdict on a row without bytes
+def _bare(code: int | None) -> dict[str, Any]:
+    """The verdict on a row without bytes, whose cause is called as its code."""
+    rule = CODES[code].name if code in CODES else "no_bytes"
+    return {"status": "unreadable", "weight": 0.0, "rule": rule}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -299,7 +323,8 @@ def sources_of(lake: Lake, modality: str, shard: str) -> tuple[SourceSummary, ..
 
 
 def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None:
-    items = lake.tables.read(Slot("items", modality, shard), columns=["digest", "source"])
+    names = ["digest", "source", "error_code"]
+    items = lake.tables.read(Slot("items", modality, shard), columns=names)
     slot = Slot("verdicts", modality, shard)
     rows = (
         lake.tables.read(slot, columns=["digest", "status", "rule", "weight"]).to_pylist()
@@ -308,13 +333,14 @@ def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None
     )
     verdicts = {row["digest"]: row for row in rows}
     spans = _spans(lake, modality, shard)
-    for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
+    for digest, source, code in zip(*(items.column(name).to_pylist() for name in names), strict=True):
         counts.num_items += 1
         if digest is None:
             counts.num_bare += 1
             counts.by_status["unreadable"] += 1
-            counts.by_rule["shard"] += 1
-            counts.by_source.setdefault(source, _OfSource()).add(_BARE)
+            verdict = _bare(code)
+            counts.by_rule[verdict["rule"]] += 1
+            counts.by_source.setdefault(source, _OfSource()).add(verdict)
             continue
         for unit, kind in spans.get(digest, ((digest, WHOLE),)):
             if kind == GAP:

@@ -14,6 +14,7 @@ from mmlake.report import ReportData, ReportSettings, RuleCount, SourceRow
 from mmlake.report.render import render_report
 from mmlake.report.timeline import timeline
 from mmlake.steps import ROW_STEPS, run_step
+from mmlake.summary import SourceSummary, _usable_lines, summarize
 from mmlake.version_report.tracks import _spans, _speech
 from mmlake_assets import page
 from tests import make
@@ -46,6 +47,39 @@ def test_the_report_has_a_line_and_a_bar_for_each_source_and_names_the_review_of
     assert "&lt;b&gt;web (video)" in html and "25.0% of 40, weighted 20.0%" in html
     assert "black 30" in html and "static 4" in html
     assert html.count("<code>mmlake review ") == 1 and "mmlake review black --modality video" in html
+
+
+def test_of_many_sources_the_report_opens_the_chart_alone() -> None:
+    rows = [SourceRow(source=f"web{at}", modality="text", num_units=at + 1, usable_fraction=0.5, weighted_fraction=0.5)
+            for at in range(21)]  # fmt: skip
+    many, few = (render_report(ReportData(sources=some), settings=ReportSettings())[0] for some in (rows, rows[:20]))
+    assert "<summary><span>All 21 sources</span></summary>" in many and many.count("<td>web") == 21
+    assert "sources</span></summary>" not in few and few.count("<td>web") == 20
+
+
+def test_of_many_sources_the_terminal_shows_the_largest_and_one_line_for_the_others() -> None:
+    sources = [
+        SourceSummary(
+            source=f"web{at:02}", num_units=at + 1, num_usable=1, usable_fraction=1 / (at + 1),
+            weighted_fraction=0.5 / (at + 1), causes={}, lowered={},
+        )
+        for at in range(23)
+    ]  # fmt: skip
+    lines = _usable_lines([("text", one) for one in sources])
+    assert [line[0] for line in lines] == [*(f"web{at:02}" for at in range(3, 23)), "3 others"]
+    assert lines[-1][2:5] == [6, "50.0%", "25.0%"]
+    assert len(_usable_lines([("text", one) for one in sources[:20]])) == 20
+
+
+def test_what_has_no_bytes_is_counted_under_the_name_of_its_code(tmp_path) -> None:
+    make.land(
+        tmp_path / "in", {"a.jsonl": make.jsonl([make.prose(1)]) + b"no record\n", "b.json": b'{"image": "x.png"}'}
+    )
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "in")
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake)
+    causes = [one.causes for row in summarize(lake).modalities for one in row.sources]
+    assert "record_malformed" in set().union(*causes) and not any("shard" in one for one in causes)
 
 
 def test_speech_of_a_clip_comes_from_the_tracks_of_its_film_on_the_clips_own_clock() -> None:
