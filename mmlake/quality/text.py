@@ -65,6 +65,18 @@ _PHRASES = re.compile(
     r"|lorem ipsum|dolor sit amet",
     re.IGNORECASE,
 )
+# A part of each phrase in small letters. What a text has of these is known soon, and without one it has no phrase.
+_HINTS = (
+    "cookie", "javascript", "terms ", "privacy ", "all rights reserved", "subscribe to ", "sign up ", " in to ",
+    "already have an account", "forgot ", "page not found", "page cannot be found", "page you ", "404 ",
+    "403 forbidden", "access denied", "access to this ", "your browser", "supported browser", "verify ",
+    "complete the captcha",
+    "skip to ", "share on ", "share this on ", "follow us on", "click here to", "add to ", "powered by wordpress",
+    "by using ", "by continuing to ", "you agree to ", "leave a ", "ad block", "adblock", "advertis", "alle rechte ",
+    "datenschutz", "allgemeine gesch", "tous droits ", "politique de ", "todos los ", "tica de privacidad",
+    "lorem ipsum", "dolor sit amet",
+)  # fmt: skip
+_ODD_CASES = re.compile("[\u0130\u0131\u017f]")  # letters that a pattern without case takes for i or s
 _LOREM = frozenset(
     (
         "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt "
@@ -141,13 +153,22 @@ def _repeated_ngram_fraction(text: str) -> float | None:
 def _boilerplate_fraction(text: str) -> float | None:
     """Share of words in sentences that hold a notice phrase or are mostly filler Latin."""
     total = notice = 0
+    small = text.lower()
+    hints = [hint for hint in _HINTS if hint in small]
+    is_odd = _ODD_CASES.search(text) is not None
     for sentence in _SENTENCE_END.split(text):
         words = _WORD.findall(sentence)
         total += len(words)
-        is_filler = len(words) >= 4 and sum(word.lower() in _LOREM for word in words) >= _LOREM_SHARE * len(words)
-        if is_filler or _PHRASES.search(sentence):
+        num_filler = sum(map(_LOREM.__contains__, map(str.lower, words)))
+        is_filler = len(words) >= 4 and num_filler >= _LOREM_SHARE * len(words)
+        if is_filler or ((is_odd or _holds_one(hints, sentence)) and _PHRASES.search(sentence)):
             notice += len(words)
     return notice / total if total else None
+
+
+def _holds_one(hints: list[str], sentence: str) -> bool:
+    small = sentence.lower() if hints else ""
+    return any(hint in small for hint in hints)
 
 
 def _garbled_fraction(text: str) -> float | None:

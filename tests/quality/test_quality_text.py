@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from quality_media import measures_of, rules_broken, text_track
 
-from mmlake.quality.text import MEASURES
+from mmlake.quality.text import _PHRASES, MEASURES
 from mmlake.store import BlobStore
 
 STORE = BlobStore("/nonexistent")  # text measures read no blob
@@ -77,6 +79,13 @@ def test_an_article_about_cookies_and_scripts_is_no_boilerplate():
         + PROSE
     )
     assert measured(text, "boilerplate_fraction") == 0
+
+
+@given(st.from_regex(_PHRASES, fullmatch=True))
+@settings(max_examples=400)
+def test_no_notice_is_passed_over_by_what_it_would_have_a_part_of(phrase):
+    words = f"Yesterday {phrase} at noon"
+    assert _PHRASES.search(words) and measured(f"{words}. Nothing.", "boilerplate_fraction") > 0
 
 
 def test_the_boilerplate_fraction_counts_words():
