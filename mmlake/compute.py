@@ -113,6 +113,7 @@ class Executor:
         self.settings = settings or ComputeSettings(device=device)
         self.device = resolve_device(device if device != "auto" else self.settings.device)
         self._inferring = threading.Lock()  # tables made in parallel take turns at the device
+        self._helped = threading.local()
         self._budgets: dict[str, int] = {}  # model key -> budget learned from an out-of-memory
         self._num_items = self._num_failed = self._num_batches = self._num_oom = 0
         self._used = self._padded = 0
@@ -149,13 +150,20 @@ class Executor:
         not fit alone fails.
         """
         model, before, taken_s = self.model(model_key, load), time.perf_counter(), 0.0
+
+        def prepared(item: T) -> tuple[Outcome[T, P], float]:
+            began_s = time.thread_time()
+            return Outcome(item, attempt(prepare, item, code=code, what=what)), time.thread_time() - began_s
+
         windows = ordered_map(
-            lambda item: Outcome(item, attempt(prepare, item, code=code, what=what)),
+            prepared,
             items,
             workers=self.settings.prepare_threads,
             ahead=2 * self.settings.window_items,
         )
-        while window := list(itertools.islice(windows, self.settings.window_items)):
+        while took := list(itertools.islice(windows, self.settings.window_items)):
+            window = [outcome for outcome, _ in took]
+            self._count_help(sum(cpu_s for _, cpu_s in took))
             with self._inferring:
                 outcomes = self._run_window(
                     window,
@@ -173,6 +181,17 @@ class Executor:
                 taken_s += time.perf_counter() - paused
             self._seconds += time.perf_counter() - before - taken_s
             before, taken_s = time.perf_counter(), 0.0
+
+    def taken_cpu_s(self) -> float:
+        """Processor seconds that other threads spent on what this one asked for, since it was last called here: those
+        that prepare, and those of torch while it infers on the CPU (their share of the process, as far as so many
+        threads could)."""
+        taken_s: float = getattr(self._helped, "cpu_s", 0.0)
+        self._helped.cpu_s = 0.0
+        return taken_s
+
+    def _count_help(self, cpu_s: float) -> None:
+        self._helped.cpu_s = getattr(self._helped, "cpu_s", 0.0) + max(0.0, cpu_s)
 
     def stats(self) -> ExecutorStats:
         """What has been done so far."""
@@ -216,6 +235,7 @@ class Executor:
         while pending:
             batch = pending.popleft()
             padded = len(batch) * max(costs[at] for at in batch)
+            began_s = time.perf_counter(), time.process_time(), time.thread_time()
             try:
                 found = infer(model, [prepared[at] for at in batch])
             except Exception as error:
@@ -234,6 +254,13 @@ class Executor:
                     f"model {key!r} returned {len(found)} results for a batch of {len(batch)}; its infer must "
                     "return one each"
                 )
+            wall_s, process_s, own_s = (
+                now - then
+                for now, then in zip(
+                    (time.perf_counter(), time.process_time(), time.thread_time()), began_s, strict=True
+                )
+            )
+            self._count_help(min(process_s, wall_s * self._num_threads()) - own_s)
             self._num_batches += 1
             self._used += sum(costs[at] for at in batch)
             self._padded += padded
@@ -241,6 +268,10 @@ class Executor:
         self._num_items += len(window)
         self._num_failed += len(failed)
         return [Outcome(entry.item, failed[at] if at in failed else results[at]) for at, entry in enumerate(window)]
+
+    def _num_threads(self) -> int:
+        """Threads that a model computes in."""
+        return sys.modules["torch"].get_num_threads() if "torch" in sys.modules and self.device == "cpu" else 1
 
     def _back_off(self, batch: list[int], padded: int, key: str) -> list[list[int]]:
         """The batch in halves; none of a single item. The budget shrinks to what the next try may cost."""

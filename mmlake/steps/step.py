@@ -234,6 +234,8 @@ def run_step(
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
     started, runner, meter = Stopwatch(of_thread=step.in_workers), lake.runner, Meter()
+    if step.gpu:
+        lake.executor.taken_cpu_s()  # what was for another table
     if isinstance(runner, WorkerPool):
         runner = runner.metered(meter)
     job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
@@ -247,7 +249,8 @@ def run_step(
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
             table = step.make(job) if part is None or step.remake is None else step.remake(job, part.rows, part.keys)
         accounted = step.check(job, table)
-        spent = started.fields(workers_cpu_s=meter.cpu_s)
+        helped_s = lake.executor.taken_cpu_s() if step.gpu and step.in_workers else 0.0
+        spent = started.fields(workers_cpu_s=meter.cpu_s + helped_s)
         stamp = lake.tables.write(
             slot,
             step.schema,

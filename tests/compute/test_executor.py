@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -222,3 +224,29 @@ def test_an_unknown_device_is_refused(name):
 def test_an_unknown_unit_is_refused():
     with pytest.raises(SettingsError, match="unit 'words'"):
         run([1], unit="words")
+
+
+def test_what_other_threads_spend_on_a_table_is_counted_once():
+    spent_s: list[float] = []
+
+    def work(rounds: int) -> None:
+        began_s = time.thread_time()
+        for _ in range(rounds):
+            hashlib.sha256(bytes(1 << 20)).digest()
+        spent_s.append(time.thread_time() - began_s)
+
+    def infer(model: object, batch: list[int]) -> list[int]:
+        helper = threading.Thread(target=work, args=(300,))
+        helper.start()
+        helper.join()
+        return batch
+
+    def prepare(item: int) -> int:
+        work(100)
+        return item
+
+    executor = Executor("cpu")
+    assert len(run(range(3), executor=executor, prepare=prepare, infer=infer)) == 3
+    assert len(spent_s) == 4
+    assert executor.taken_cpu_s() == pytest.approx(sum(spent_s), rel=0.3)
+    assert executor.taken_cpu_s() == 0.0
