@@ -4,7 +4,6 @@ flagged + quarantined + unreadable + waiting."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,11 +18,10 @@ from mmlake.lake import Lake
 from mmlake.preprocess import GAP, WHOLE
 from mmlake.publish import read_result, unfinished_steps, version_names
 from mmlake.publish.ledger import ledger
-from mmlake.records import ADMITTED, STATUSES, Digest
+from mmlake.records import STATUSES, Digest
 from mmlake.schemas.cross import ALIKE
 from mmlake.tables import Slot
-
-_MOST_SOURCES = 20  # that a terminal shows; a crawl, or a folder of packages, has hundreds
+from mmlake.usable import OfSource, SourceSummary, usable_lines
 
 TIERS = ("exact", "near", "semantic")
 
@@ -43,19 +41,6 @@ class ModalitySummary:
     num_gaps: int = 0  # stretches of cut items that are no unit
     num_waiting: int = 0  # rows without a verdict yet: a run is going on, or was stopped
     sources: tuple[SourceSummary, ...] = ()  # by name
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceSummary:
-    """How much of one source a version can use, and why not more."""
-
-    source: str
-    num_units: int  # that were judged, counted by occurrence
-    num_usable: int  # ok or flagged
-    usable_fraction: float  # of the units
-    weighted_fraction: float  # likewise, each with the weight that it has for a loader
-    causes: dict[str, int]  # gravest rule -> units that no version takes
-    lowered: dict[str, int]  # gravest rule -> units with a smaller weight
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +89,7 @@ class Summary:
             *(["carried"] if is_carried else []),
         ]
         drawn = [table("Units", ["modality", *numbers], rows, right=numbers)]
-        if used := _usable_lines([(row.modality, one) for row in self.modalities for one in row.sources]):
+        if used := usable_lines([(row.modality, one) for row in self.modalities for one in row.sources]):
             numbers = ["units", "usable", "weighted"]
             columns = ["source", "modality", *numbers, "not usable for", "smaller weight for"]
             drawn.append(table("Usable by source and cause", columns, used, right=numbers))
@@ -226,56 +211,6 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
     return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
 
 
-def _usable_lines(sources: Sequence[tuple[str, SourceSummary]]) -> list[list[Any]]:
-    """A line for each source and modality; of many those with the most units, and one for all others."""
-    sizes = sorted((one.num_units for _, one in sources), reverse=True)
-    least = 0 if len(sources) <= _MOST_SOURCES else sizes[_MOST_SOURCES - 1]
-    shown = [(modality, one) for modality, one in sources if one.num_units >= least][:_MOST_SOURCES]
-    lines = [_usable_line(modality, one) for modality, one in shown]
-    others = [one for modality, one in sources if (modality, one) not in shown]
-    if others:
-        num = sum(one.num_units for one in others)
-        fractions = (
-            sum(one.num_units * fraction for one, fraction in zip(others, of, strict=True)) / num
-            for of in zip(*((one.usable_fraction, one.weighted_fraction) for one in others), strict=True)
-        )
-        lines.append([f"{len(others)} others", "", num, *(f"{one:.1%}" for one in fractions), "all: --json", ""])
-    return lines
-
-
-def _usable_line(modality: str, one: SourceSummary) -> list[Any]:
-    causes = [", ".join(f"{rule} {num}" for rule, num in rules.items()) for rules in (one.causes, one.lowered)]
-    return [one.source, modality, one.num_units, f"{one.usable_fraction:.1%}", f"{one.weighted_fraction:.1%}", *causes]
-
-
-@dataclass(kw_only=True, slots=True)
-class _OfSource:
-    """What the units of one source are."""
-
-    by_status: Counter[str] = field(default_factory=Counter)
-    causes: Counter[str] = field(default_factory=Counter)
-    lowered: Counter[str] = field(default_factory=Counter)
-    weight: float = 0.0
-
-    def add(self, verdict: dict[str, Any]) -> None:
-        self.by_status[verdict["status"]] += 1
-        self.weight += verdict["weight"] or 0.0
-        if verdict["rule"]:
-            (self.lowered if verdict["status"] in ADMITTED else self.causes)[verdict["rule"]] += 1
-
-    def summary(self, source: str) -> SourceSummary:
-        num, usable = self.by_status.total(), sum(self.by_status[status] for status in ADMITTED)
-        return SourceSummary(
-            source=source,
-            num_units=num,
-            num_usable=usable,
-            usable_fraction=round(usable / num, 6),
-            weighted_fraction=round(self.weight / num, 6),
-            causes=dict(self.causes.most_common()),
-            lowered=dict(self.lowered.most_common()),
-        )
-
-
 def _bare(code: int | None) -> dict[str, Any]:
     """The verdict on a row without bytes, whose cause is called as its code."""
     rule = CODES[code].name if code in CODES else "no_bytes"
@@ -293,7 +228,7 @@ class _Counts:
     num_gaps: int = 0
     num_bare: int = 0  # rows without bytes: nobody's duplicates
     num_waiting: int = 0
-    by_source: dict[str, _OfSource] = field(default_factory=dict)
+    by_source: dict[str, OfSource] = field(default_factory=dict)
 
     def add(self, unit: Digest, verdict: dict[str, Any] | None, source: str) -> None:
         """Count one occurrence of a unit. verdict: None where it was not judged yet."""
@@ -301,7 +236,7 @@ class _Counts:
         if verdict is None:
             self.num_waiting += 1
             return
-        self.by_source.setdefault(source, _OfSource()).add(verdict)
+        self.by_source.setdefault(source, OfSource()).add(verdict)
         self.by_status[verdict["status"]] += 1
         if verdict["rule"]:
             self.by_rule[verdict["rule"]] += 1
@@ -340,7 +275,7 @@ def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None
             counts.by_status["unreadable"] += 1
             verdict = _bare(code)
             counts.by_rule[verdict["rule"]] += 1
-            counts.by_source.setdefault(source, _OfSource()).add(verdict)
+            counts.by_source.setdefault(source, OfSource()).add(verdict)
             continue
         for unit, kind in spans.get(digest, ((digest, WHOLE),)):
             if kind == GAP:

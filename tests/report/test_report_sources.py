@@ -14,7 +14,8 @@ from mmlake.report import ReportData, ReportSettings, RuleCount, SourceRow
 from mmlake.report.render import render_report
 from mmlake.report.timeline import timeline
 from mmlake.steps import ROW_STEPS, run_step
-from mmlake.summary import SourceSummary, _usable_lines, summarize
+from mmlake.summary import summarize
+from mmlake.usable import SourceSummary, usable_lines
 from mmlake.version_report.tracks import _spans, _speech
 from mmlake_assets import page
 from tests import make
@@ -65,10 +66,10 @@ def test_of_many_sources_the_terminal_shows_the_largest_and_one_line_for_the_oth
         )
         for at in range(23)
     ]  # fmt: skip
-    lines = _usable_lines([("text", one) for one in sources])
+    lines = usable_lines([("text", one) for one in sources])
     assert [line[0] for line in lines] == [*(f"web{at:02}" for at in range(3, 23)), "3 others"]
     assert lines[-1][2:5] == [6, "50.0%", "25.0%"]
-    assert len(_usable_lines([("text", one) for one in sources[:20]])) == 20
+    assert len(usable_lines([("text", one) for one in sources[:20]])) == 20
 
 
 def test_what_has_no_bytes_is_counted_under_the_name_of_its_code(tmp_path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from mmlake.formats.label_files import CLASS_FILES
 from mmlake.landing import Entry, Landing
 from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
@@ -42,6 +43,7 @@ class _Listing:
     holds_media: bool
     label_endings: frozenset[str]  # of files that may be labels of images elsewhere
     labels_revision: str  # of all of those; "" where there are none
+    may_hold_labels: bool  # next to images here
     classes: tuple[Entry, ...]  # files that may say what classes mean
     archives: tuple[Entry, ...]  # zips that may hold images which files elsewhere annotate, or the other way round
 
@@ -62,7 +64,7 @@ class _Listing:
         endings = tuple(ending for ending in kinds if any(name.endswith(ending) for name in names))
         labelling = [entry for entry, name in own if endings and name.endswith(endings)]
         may_be_manifests = good if any(mark in joined for mark in manifest_forms.MARKS) else []
-        may_be_classes = good if any(mark in joined for mark in labels.CLASS_FILES) else []
+        may_be_classes = good if any(mark in joined for mark in CLASS_FILES) else []
         return cls(
             holds_images=any(name.endswith(places.IMAGES) for name in lower),
             names_digest=hashlib.sha256("\0".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest(),
@@ -75,7 +77,8 @@ class _Listing:
             holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
             labels_revision=shards.revision_of(labelling) if endings else "",
-            classes=tuple(entry for entry, name in may_be_classes if name in labels.CLASS_FILES),
+            may_hold_labels=".txt" in joined and any(name.endswith(places.IMAGES) for name in lower),
+            classes=tuple(entry for entry, name in may_be_classes if name in CLASS_FILES),
             archives=tuple(archives),
         )
 
@@ -179,7 +182,8 @@ class Placement:
         images = [place for place in may_hold if self._list(place).holds_images]
         found |= {place: self._names_of(place) for place in images}
         homes = [home for place in (images or [directory]) for home in labels.class_directories(place)]
-        return [*found.values(), *(entry for home in (homes if found else ()) for entry in self._list(home).classes)]
+        asked = homes if found or listed.may_hold_labels else ()
+        return [*found.values(), *(entry for home in asked for entry in self._list(home).classes)]
 
     def holds_companions(self, directory: str) -> bool:
         """Whether files of the directory may describe files elsewhere."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from operator import attrgetter
 from typing import IO
 
@@ -37,6 +38,13 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def _samples(reading: Reading) -> Samples:
+    samples = _grouped(reading)
+    if reading.around:  # what classes mean, too
+        samples.classes = cache(partial(labels.classes_of, reading, reading.path))
+    return samples
+
+
+def _grouped(reading: Reading) -> Samples:
     entries = sorted(reading.entries, key=attrgetter("path"))
     labelling = labels.label_files_among(entries, reading) if reading.around else None
     if labelling is not None:

@@ -128,11 +128,11 @@ def taken(found: Iterable[TextField]) -> set[str]:
 def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The other fields of the record: its metadata. A medium in base64, as labelme repeats the image that it describes,
     is named by its digest: it would lie in every table of the item."""
-    return {name: _named(value) if _is_long(value) else value for name, value in fields.items() if name not in names}
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and len(value) > _INLINE_CHARS
+    return {
+        name: _named(value) if isinstance(value, str) and len(value) > _INLINE_CHARS else value
+        for name, value in fields.items()
+        if name not in names
+    }
 
 
 def _named(text: str) -> Any:

@@ -12,7 +12,8 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats import sniff, texts
+from mmlake.formats import label_files, sniff, texts
+from mmlake.formats.label_files import Classes
 from mmlake.formats.texts import printable
 from mmlake.records import canonical_json
 from mmlake.sources.names import SampleNames
@@ -47,6 +48,7 @@ class Surroundings:
 
     def __init__(self, key: str, settings: SourceSettings) -> None:
         self.settings, self._key = settings, key
+        self.classes: Callable[[], Classes] = Classes  # what numbers in label files mean
         self._names: SampleNames | None = None  # where records name their samples
         self._num_named = 0
         self._shapes: dict[tuple[str, ...], Shape] = {}
@@ -130,6 +132,7 @@ class Sample:
         self._media: set[str] = set()
         self._described_by: list[int] = []  # indexes of JSON and label members
         self._has_lists = False  # of texts and images
+        self._said: list[Description] = []
         for at, member in enumerate(members):
             if member.is_media:
                 self._media.add(member.modality or "")
@@ -139,11 +142,9 @@ class Sample:
             self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=samples.settings)
             for at in self._described_by:
                 self._describe(at, members[at])
-        self._said: Sequence[Description] = ()
-        if companions:
-            self._said = [companion.describe(stem, members) for companion in companions]
-            for description in self._said:
-                self._metadata = {**description.metadata, **self._metadata}
+        for companion in companions:
+            self._said.append(companion.describe(stem, members))
+            self._metadata = {**self._said[-1].metadata, **self._metadata}
 
     def _describe(self, at: int, member: Member) -> None:
         content, settings = member.content, self._settings
@@ -153,6 +154,11 @@ class Sample:
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
                 self._records[at] = fields = texts.parse_object(data, settings=settings)
                 self._read_record(at, member, fields)
+            elif member.extension in label_files.ENDINGS:
+                data = content.whole(settings.max_text_bytes, member.size_bytes)
+                media, fault = label_files.described(data, member.extension, self._samples.classes())
+                self._said.append(Description(media=media))
+                self._broken |= {} if fault is None else {at: fault}
             else:
                 data = content.whole(settings.max_small_member_bytes, member.size_bytes)
                 text, _ = texts.decode_text(data, min_confidence=settings.min_charset_confidence)

@@ -14,6 +14,7 @@ from itertools import islice
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff, texts
+from mmlake.formats.label_files import LABEL_NAMES, begins_as_labels
 from mmlake.sources import shard as shards
 from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
 from mmlake.sources.samples.companion import Companion
@@ -50,10 +51,11 @@ class Samples(Surroundings):
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
         super().__init__(reading.key, reading.settings)
-        self._groups, self._reading, self._faults, self.companions = groups, reading, list(faults), companions
+        self._groups: Groups = lambda: map(_with_labels, groups())
+        self._reading, self._faults, self.companions = reading, list(faults), companions
         self._num_claimed, self._is_archive = 0, is_archive
         if is_mixed:
-            self._settle([part for group in groups() for part in self._apart(group)])
+            self._settle([part for group in self._groups() for part in self._apart(group)])
 
     @cached_property
     def modalities(self) -> tuple[str, ...]:
@@ -164,6 +166,19 @@ class Samples(Surroundings):
         for fault in self._faults:
             modality = _named_modality(fault.ref.member) or self.home
             yield fault.replace(modality=modality, role=role_of(modality))
+
+
+def _with_labels(group: list[Member]) -> list[Member]:
+    """The group, in which texts next to an image that say where objects lie in it are marked as labels. Every sample
+    asks, so that names go first."""
+    if len(group) > 1:
+        for member in group:
+            if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
+                head = member.first(sniff.HEAD_BYTES)
+                is_whole = len(head) == member.size_bytes
+                is_like = begins_as_labels(head, member.extension, is_whole=is_whole)
+                member.is_label = is_like and any(other.modality == "image" for other in group)
+    return group
 
 
 def may_be_tables(group: list[Member]) -> bool:

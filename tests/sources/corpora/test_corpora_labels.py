@@ -7,8 +7,9 @@ import json
 import pytest
 
 from mmlake import sources
-from mmlake.sources.companions import labels
-from tests.sources.source_builders import SETTINGS, land, png, rows_of
+from mmlake.formats import label_files
+from tests.hostile.seeds import zipped
+from tests.sources.source_builders import SETTINGS, land, png, rows_of, tar
 
 YAML = (
     b"path: ../datasets/coco8\ntrain: images/train\nval: images/val\n\nnames:\n  0: person\n  1: bicycle\n  45: bowl\n"
@@ -217,7 +218,7 @@ def test_xml_that_cannot_be_read_is_a_row_and_other_xml_a_document(tmp_path, dat
 
 
 def test_objects_beyond_what_one_image_may_have_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(labels, "_MAX_OBJECTS", 2)
+    monkeypatch.setattr(label_files, "_MAX_OBJECTS", 2)
     rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.1 0.1\n" * 3})
     assert (len(objects(rows)["images/a"]), texts(rows)) == (2, [("labels/a.txt!labels", 1008)])
 
@@ -275,3 +276,50 @@ def test_a_directory_in_parts_joins_the_same(tmp_path):
         (str(at), at) for at in range(9)
     ]
     assert texts(rows) == []
+
+
+NEXT_TO = {  # as LabelImg, Darknet and CVAT leave them
+    "set/obj.names": b"cat\ndog\n",
+    "set/data/a.jpg": png(1),
+    "set/data/a.txt": b"1 0.5 0.5 0.25 0.125\n0 0.25 0.25 0.5 0.5\n",
+    "set/data/b.jpg": png(2),
+    "set/data/b.xml": VOC,
+    "set/data/c.jpg": png(3),
+    "set/data/c.txt": b"2 dogs and 1 cat on 1 sofa\n",
+}
+
+
+@pytest.mark.parametrize("pack", [None, "set.tar", "set.zip"])
+def test_labels_next_to_their_images_are_objects_and_no_captions(tmp_path, pack):
+    files = NEXT_TO if pack is None else {pack: tar(NEXT_TO) if pack == "set.tar" else zipped(NEXT_TO)}
+    rows = {row["sample_id"].removeprefix(f"{pack}/"): row for row in found(tmp_path, files) if row["role"] == "media"}
+    dog, cat = ("dog", "cat") if pack is None else (1, 0)  # what numbers mean is not sought in archives
+    held = {name.rpartition("/")[2]: json.loads(row["metadata_json"] or "{}") for name, row in rows.items()}
+    assert held["a"]["objects"] == [box(dog, 0.5, 0.5, 0.25, 0.125), box(cat, 0.25, 0.25, 0.5, 0.5)]
+    assert (held["b"]["objects"][0]["category"], held["b"]["annotation"]["segmented"]) == ("person", "0")
+    assert "objects" not in held["c"]
+    said = [row["text_content"] for row in found(tmp_path, files) if row["role"] == "caption"]
+    assert said == ["2 dogs and 1 cat on 1 sofa\n"]
+
+
+def test_labels_next_to_an_image_that_break_are_a_row_and_what_was_read_stays(tmp_path):
+    lines = b"0 0.5 0.5 0.25 0.125\n" * 16 + b"no label\n"
+    rows = found(tmp_path, {"a.jpg": png(), "a.txt": lines})
+    (image,) = (row for row in rows if row["error_code"] is None)
+    assert len(json.loads(image["metadata_json"])["objects"]) == 16
+    (broken,) = (row for row in rows if row["error_code"] is not None)
+    assert broken["error_code"] == 1003 and broken["materialize_error"].startswith("line 17 is not of the form")
+
+
+def test_classes_that_come_later_name_the_objects_next_to_images(tmp_path):
+    root = land(tmp_path / "in", {name: data for name, data in NEXT_TO.items() if name != "set/obj.names"})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    land(root, {"set/obj.names": NEXT_TO["set/obj.names"]})
+    second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
+    assert first["set/data"].revision != second["set/data"].revision
+
+
+def test_imagenet_has_its_objects_in_a_directory_of_the_same_name(tmp_path):
+    files = {"Data/CLS-LOC/val/a.JPEG": png(), "Annotations/CLS-LOC/val/a.xml": VOC}
+    rows = found(tmp_path, files)
+    assert [one[0]["category"] for one in objects(rows).values()] == ["person"] and texts(rows) == []
