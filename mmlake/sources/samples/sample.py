@@ -334,8 +334,9 @@ class Sample:
             member = self._tokens.image(token, position, self._records[at])
             if member is None:
                 pointer = record_fields.pointer(settings.images_field, position)
-                reason = "an image is named but the sample has none"
-                item = self._absent(at, pointer, position, reason, modality="image")
+                is_name = isinstance(token, str) and "://" not in token  # an address may hold a password
+                name = f"the image {printable(token[:80])}" if is_name else "an image"
+                item = self._absent(at, pointer, position, f"{name} is named but the sample has none", modality="image")
             else:
                 self._placed.add(id(member))
                 item = self._file(member, position)
