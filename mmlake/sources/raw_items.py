@@ -113,8 +113,9 @@ class Member(Content):
     say of it. What follows from its kind is found once: a shard has up to millions. A class per format opens it."""
 
     __slots__ = (
-        "_extension", "expanded", "fault", "file", "is_json", "is_label", "is_media", "is_range", "is_readable",
-        "is_whole", "kind", "known", "label", "modality", "name", "notes", "path", "size_bytes", "start", "stem",
+        "_extension", "expanded", "fault", "file", "is_apart", "is_json", "is_label", "is_media", "is_range",
+        "is_readable", "is_whole", "kind", "known", "label", "modality", "name", "notes", "path", "size_bytes",
+        "start", "stem",
     )  # fmt: skip
     raw = text = None
     stored: tuple[str, int] | None = None
@@ -128,6 +129,7 @@ class Member(Content):
         self.start, self.is_range = 0, False  # where its bytes begin; whether they lie there as they are
         self.known, self.is_whole = b"", False  # its first bytes, as far as they were read; whether those are all
         self._extension: str | None = None
+        self.is_apart = False  # whether it lies in another folder than its sample, whose label it may be
         self.notes: Mapping[str, Any] = NOTHING  # what its row says of itself
 
     def classify(

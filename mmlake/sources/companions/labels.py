@@ -19,6 +19,7 @@ from mmlake.formats.label_files import CLASS_FILES, VOC, YOLO, Classes, Labels, 
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
+from mmlake.sources.names import stem_of
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion, Description
 
@@ -32,6 +33,8 @@ _DIRECTORIES = (  # of images, of their labels
     ("images", "annotations/xmls", _VOC),
     ("Data", "Annotations", _VOC),  # ImageNet, whose classes are directories below
 )
+# one of which the path of a label file has, where its image lies in another folder
+LABEL_FOLDERS = tuple({f"{labels.partition('/')[0]}/" for _, labels, _ in _DIRECTORIES})
 _MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
 
 
@@ -53,6 +56,12 @@ def _renamed(directory: str, pairs: list[tuple[str, str, str]]) -> list[tuple[st
         if mark:
             found.append((f"{before}/{new}/{behind}".strip("/"), ending))
     return list(dict.fromkeys(found))
+
+
+def image_stems(name: str) -> list[str]:
+    """What the samples of the images may be called that a member of an archive labels, by its name."""
+    folder, _, base = name.rpartition("/")
+    return [stem_of(f"{images}/{base}") for images, ending in image_directories(folder) if base.endswith(ending)]
 
 
 def class_directories(directory: str) -> list[str]:

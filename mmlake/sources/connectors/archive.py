@@ -15,9 +15,10 @@ from typing import Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.label_files import LABEL_NAMES
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
-from mmlake.sources.companions import transcripts
+from mmlake.sources.companions import labels, transcripts
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
@@ -53,6 +54,8 @@ class Archive:
         self._endings = record_endings(reading.settings.json_extensions)
         # of each member the hashes of its stem and of its name in locators, and whether it is called a record
         self._stems, self._names, self._records = array("q"), array("q"), array("b")
+        # members that may be labels of images in another folder, each with a hash of the stem of such an image
+        self._labels, self._labelled = array("q"), array("q")
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
 
@@ -67,6 +70,7 @@ class Archive:
 
     def note(self, names: Sequence[str], joined: str) -> None:
         """Keep what samples follow from of some more members. joined: their names with a zero between each two."""
+        first = len(self._stems)
         self._stems.extend(map(hash, stems_of(names, joined)))
         self._names.extend(map(hash, labels_of(names, joined)))
         lower = joined.lower()
@@ -75,21 +79,41 @@ class Archive:
             if any(map(lower.__contains__, self._endings))
             else bytes(len(names))
         )
+        # few archives have such folders at all
+        for at, name in enumerate(names, first) if any(map(joined.__contains__, labels.LABEL_FOLDERS)) else ():
+            for stem in labels.image_stems(name) if name.endswith(LABEL_NAMES) else ():
+                self._labels.append(at)
+                self._labelled.append(hash(stem))
         if not self.may_hold_transcripts and transcripts.SUFFIX in lower:
             self.may_hold_transcripts = any(transcripts.prefix_of(name) is not None for name in names)
 
+    @property
+    def may_hold_labels(self) -> bool:
+        """Whether members may be labels of images in another folder, by their names."""
+        return bool(self._labels)
+
     def forget(self) -> None:
         """Begin anew with the members."""
-        for column in (self._stems, self._names, self._records):
+        for column in (self._stems, self._names, self._records, self._labels, self._labelled):
             del column[:]
 
     def settle(self) -> None:
         """Find the order of the samples and the names that meet, once all members are noted."""
+        if self.may_hold_labels:
+            at, stems = np.frombuffer(self._labels, np.int64), np.array(self._stems, np.int64)
+            labelled = np.frombuffer(self._labelled, np.int64)
+            is_there = np.isin(labelled, stems)
+            stems[at[is_there][::-1]] = labelled[is_there][::-1]  # of several the first
+            self._stems = array("q", stems.tobytes())
         self.order = by_first(np.frombuffer(self._stems, np.int64))
         self.repeated = _repeated(np.frombuffer(self._names, np.int64), self.name_at)
 
     def mark(self, at: int, member: Member) -> None:
-        """Give a member whose name meets others the label that no other has."""
+        """Give a member that may be the label of an image in another folder the stem of that, and one whose name meets
+        others the label that no other has."""
+        if self.may_hold_labels and member.name.endswith(LABEL_NAMES) and hash(member.stem) != self._stems[at]:
+            stems = (stem for stem in labels.image_stems(member.name) if hash(stem) == self._stems[at])
+            member.stem, member.is_apart = next(stems, member.stem), True
         if at in self.repeated:
             member.label, is_repeated = self.repeated[at]
             member.notes = _REPEATED if is_repeated else member.notes
@@ -143,7 +167,8 @@ class Archive:
 
     def _holding(self, wanted: Collection[str]) -> list[int]:
         """The members of the samples that members with these labels may be in."""
-        stems = {hash(stem_of(name)) for one in wanted for name in (one, one.partition("#")[0])}
+        names = {name for one in wanted for name in (one, one.partition("#")[0])}
+        stems = {hash(stem) for name in names for stem in (stem_of(name), *labels.image_stems(name))}
         # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all
         # are read.
         is_odd = any("%" in one or "\\" in one or not one.isascii() for one in wanted)

@@ -24,6 +24,7 @@ from typing import IO, Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import compression_of, expanded
+from mmlake.formats.label_files import LABEL_NAMES
 from mmlake.formats.tar import LONG, SHORT, Run, TarMember, walk
 from mmlake.sources.connectors.archive import Archive, connector, labels_of, stems_of
 from mmlake.sources.names import label_of, stem_of
@@ -238,13 +239,13 @@ class _Tar(Archive):
     def members(self, order: Iterable[int] | None, *, is_listed: bool) -> Iterator[Member]:
         offsets, sizes, kinds, repeated, links = self._offsets, self._sizes, self._kinds, self.repeated, self._links
         file, path, is_ranged = self._window.file, self.reading.path, self._is_ranged
-        max_bytes = self.reading.settings.max_item_bytes
+        max_bytes, has_labels = self.reading.settings.max_item_bytes, self.may_hold_labels
         for at, name, stem, label in self._called.all() if order is None else map(self._called.named, order):
             size, number = sizes[at], kinds[at]
             member = _TarMember(name, stem, size, path, label, file)
             # no header of a link stands before its bytes
             member.start, member.is_range = offsets[at], is_ranged and at not in links
-            if at in repeated:
+            if at in repeated or (has_labels and name.endswith(LABEL_NAMES)):
                 self.mark(at, member)
             if number >= 0 and size <= max_bytes:  # its first bytes were seen when it was listed
                 yield member.classify(sniff.PREFIX_KINDS[number])

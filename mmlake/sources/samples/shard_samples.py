@@ -16,6 +16,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.formats.label_files import LABEL_NAMES, begins_as_labels
 from mmlake.sources import shard as shards
+from mmlake.sources.names import stem_of
 from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import Pictures, separated
@@ -51,7 +52,7 @@ class Samples(Surroundings):
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
         super().__init__(reading.key, reading.settings)
-        self._groups: Groups = lambda: map(_with_labels, groups())
+        self._groups: Groups = lambda: (one for group in groups() for one in _with_labels(group))
         self._reading, self._faults, self.companions = reading, list(faults), companions
         self._num_claimed, self._is_archive = 0, is_archive
         if is_mixed:
@@ -168,17 +169,24 @@ class Samples(Surroundings):
             yield fault.replace(modality=modality, role=role_of(modality))
 
 
-def _with_labels(group: list[Member]) -> list[Member]:
-    """The group, in which texts next to an image that say where objects lie in it are marked as labels. Every sample
-    asks, so that names go first."""
-    if len(group) > 1:
-        for member in group:
-            if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
-                head = member.first(sniff.HEAD_BYTES)
-                is_whole = len(head) == member.size_bytes
-                is_like = begins_as_labels(head, member.extension, is_whole=is_whole)
-                member.is_label = is_like and any(other.modality == "image" for other in group)
-    return group
+def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
+    """The group, in which texts next to an image that say where objects lie in it are marked as labels; those of
+    another folder that say nothing of the kind are samples of their own. Every sample asks, so that names go first."""
+    if len(group) == 1:
+        return (group,)
+    apart: list[Member] = []
+    for member in group:
+        if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
+            head = member.first(sniff.HEAD_BYTES)
+            is_like = begins_as_labels(head, member.extension, is_whole=len(head) == member.size_bytes)
+            member.is_label = is_like and any(other.modality == "image" for other in group)
+        if member.is_apart and not member.is_label:
+            member.stem = stem_of(member.name)
+            apart.append(member)
+    if not apart:
+        return (group,)
+    rest = [member for member in group if member not in apart]
+    return [one for one in (rest, *([member] for member in apart)) if one]
 
 
 def may_be_tables(group: list[Member]) -> bool:

@@ -8,8 +8,9 @@ import pytest
 
 from mmlake import sources
 from mmlake.formats import label_files
+from mmlake.records import SourceRef
 from tests.hostile.seeds import zipped
-from tests.sources.source_builders import SETTINGS, land, png, rows_of, tar
+from tests.sources.source_builders import SETTINGS, gz, land, png, rows_of, tar
 
 YAML = (
     b"path: ../datasets/coco8\ntrain: images/train\nval: images/val\n\nnames:\n  0: person\n  1: bicycle\n  45: bowl\n"
@@ -323,3 +324,32 @@ def test_imagenet_has_its_objects_in_a_directory_of_the_same_name(tmp_path):
     files = {"Data/CLS-LOC/val/a.JPEG": png(), "Annotations/CLS-LOC/val/a.xml": VOC}
     rows = found(tmp_path, files)
     assert [one[0]["category"] for one in objects(rows).values()] == ["person"] and texts(rows) == []
+
+
+APART = {  # as they are published: official VOC tars, zips of YOLO data sets
+    "VOC2012/Annotations/2007_000027.xml": VOC,
+    "VOC2012/Annotations/notes.xml": b"<notes>none</notes>",
+    "VOC2012/JPEGImages/2007_000027.jpg": png(1),
+    "coco8/images/train/9.jpg": png(2),
+    "coco8/images/train/25.jpg": png(3),
+    "coco8/labels/train/9.txt": b"45 0.5 0.5 0.25 0.125\n",
+    "coco8/labels/train/25.txt": b"no label of it\n",
+    "coco8/labels/train/absent.txt": b"1 0.5 0.5 0.25 0.125\n",
+}
+
+
+@pytest.mark.parametrize("pack", ["set.tar", "set.tar.gz", "set.zip"])
+@pytest.mark.parametrize("is_backwards", [False, True])
+def test_labels_in_other_folders_of_an_archive_are_objects(tmp_path, pack, is_backwards):
+    members = dict(reversed(APART.items())) if is_backwards else APART
+    packed = {"set.tar": tar, "set.tar.gz": lambda files: gz(tar(files)), "set.zip": zipped}[pack](members)
+    rows = {row["sample_id"].removeprefix(f"{pack}/"): row for row in found(tmp_path, {pack: packed})}
+    held = {name: json.loads(row["metadata_json"] or "{}").get("objects") for name, row in rows.items()}
+    assert held.pop("VOC2012/JPEGImages/2007_000027")[0]["category"] == "person"
+    assert held.pop("coco8/images/train/9") == [box(45, 0.5, 0.5, 0.25, 0.125)]
+    # what is no label, or has no image, is what it was
+    others = ["coco8/images/train/25", *(f"coco8/labels/train/{name}" for name in ("25", "absent"))]
+    assert held == dict.fromkeys([*others, "VOC2012/Annotations/notes"])
+    text = rows["coco8/labels/train/25"]
+    assert (text["role"], text["text_content"]) == ("document", "no label of it\n")
+    assert sources.fetch(SourceRef.from_json(text["source_ref"]), landing=tmp_path / "in") == b"no label of it\n"
