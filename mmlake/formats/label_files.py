@@ -28,9 +28,7 @@ _MAX_CLASSES = 100_000
 _MAX_YAML_BYTES = 256 << 10  # of a file of classes; LVIS has 1,203 of them in 40 kB
 _MAX_YAML_MARKS = 5000  # of lists and mappings in it: deep ones take seconds to parse
 _KEYPOINTS = "kpt_shape"  # of a YOLO data set of poses, whose lines begin with a box
-
-
-_VOC_START = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<annotation[\s>]", re.DOTALL)
+_VOC_START = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<annotation[\s>]")
 
 
 @dataclass(frozen=True, slots=True)
