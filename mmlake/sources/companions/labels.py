@@ -35,7 +35,7 @@ _DIRECTORIES = (  # of images, of their labels
 )
 # one of which the path of a label file has, where its image lies in another folder
 LABEL_FOLDERS = tuple({f"{labels.partition('/')[0]}/" for _, labels, _ in _DIRECTORIES})
-_MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
+MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
 
 
 def label_directories(directory: str) -> list[tuple[str, str]]:
@@ -168,10 +168,10 @@ def _read(reading: Reading, path: str, ending: str, classes: Classes) -> Labels 
 def _small_file(reading: Reading, path: str) -> bytes | None:
     """The bytes of a file; None where it is too large for labels, or cannot be read."""
     try:
-        data = reading.landing.head(path, _MAX_BYTES + 1)
+        data = reading.landing.head(path, MAX_BYTES + 1)
     except UnreadableItem:
         return None
-    return data if len(data) <= _MAX_BYTES else None
+    return data if len(data) <= MAX_BYTES else None
 
 
 def classes_of(reading: Reading, directory: str) -> Classes:

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import cache
 from typing import Final
 
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.label_files import LABEL_NAMES
+from mmlake.formats.label_files import CLASS_FILES, LABEL_NAMES, Classes, classes_in
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import labels, transcripts
+from mmlake.sources.companions.places import join
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
 
+_MOST_CLASS_FILES = 256  # that are sought for what classes mean
 _REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
 
 
@@ -56,6 +59,7 @@ class Archive:
         self._stems, self._names, self._records = array("q"), array("q"), array("b")
         # members that may be labels of images in another folder, each with a hash of the stem of such an image
         self._labels, self._labelled = array("q"), array("q")
+        self._class_files: dict[str, int] = {}  # what may say what classes mean, by its name
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
 
@@ -79,6 +83,12 @@ class Archive:
             if any(map(lower.__contains__, self._endings))
             else bytes(len(names))
         )
+        if any(map(joined.__contains__, CLASS_FILES)) and len(self._class_files) < _MOST_CLASS_FILES:
+            self._class_files |= {
+                name.removeprefix("./"): at
+                for at, name in enumerate(names, first)
+                if name.rpartition("/")[2] in CLASS_FILES
+            }
         # few archives have such folders at all
         for at, name in enumerate(names, first) if any(map(joined.__contains__, labels.LABEL_FOLDERS)) else ():
             for stem in labels.image_stems(name) if name.endswith(LABEL_NAMES) else ():
@@ -96,6 +106,7 @@ class Archive:
         """Begin anew with the members."""
         for column in (self._stems, self._names, self._records, self._labels, self._labelled):
             del column[:]
+        self._class_files.clear()
 
     def settle(self) -> None:
         """Find the order of the samples and the names that meet, once all members are noted."""
@@ -151,9 +162,24 @@ class Archive:
             def groups() -> Iterator[list[Member]]:
                 return iter(found)
 
-        return Samples(
+        samples = Samples(
             groups, self.reading, faults=self.faults, companions=companions, is_mixed=is_mixed, is_archive=True
         )
+        known = cache(self._classes)
+        samples.classes = lambda stem: known(stem.rpartition("/")[0])
+        return samples
+
+    def _classes(self, folder: str) -> Classes:
+        """What the numbers of classes mean of labels of images in the folder: the nearest file says it."""
+        for place in labels.class_directories(folder or "."):
+            for name in CLASS_FILES:
+                at = self._class_files.get(join(place, name))
+                with suppress(UnreadableItem):  # its own row says so
+                    for member in self.members([at], is_listed=True) if at is not None else ():
+                        found = classes_in(member.first(labels.MAX_BYTES), name) if member.fault is None else None
+                        if found is not None:
+                            return found
+        return Classes()
 
     def _is_mixed(self, left_out: Collection[int]) -> bool:
         """Whether some samples have a record and others none, or some have several."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from typing import IO
 
@@ -40,7 +40,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
 def _samples(reading: Reading) -> Samples:
     samples = _grouped(reading)
     if reading.around:  # what classes mean, too
-        samples.classes = cache(partial(labels.classes_of, reading, reading.path))
+        known = cache(lambda: labels.classes_of(reading, reading.path))
+        samples.classes = lambda stem: known()
     return samples
 
 

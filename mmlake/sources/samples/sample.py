@@ -48,7 +48,7 @@ class Surroundings:
 
     def __init__(self, key: str, settings: SourceSettings) -> None:
         self.settings, self._key = settings, key
-        self.classes: Callable[[], Classes] = Classes  # what numbers in label files mean
+        self.classes: Callable[[str], Classes] = lambda stem: Classes()  # what numbers in labels of a sample mean
         self._names: SampleNames | None = None  # where records name their samples
         self._num_named = 0
         self._shapes: dict[tuple[str, ...], Shape] = {}
@@ -156,7 +156,7 @@ class Sample:
                 self._read_record(at, member, fields)
             elif member.extension in label_files.ENDINGS:
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
-                media, fault = label_files.described(data, member.extension, self._samples.classes())
+                media, fault = label_files.described(data, member.extension, self._samples.classes(member.stem))
                 self._said.append(Description(media=media))
                 self._broken |= {} if fault is None else {at: fault}
             else:

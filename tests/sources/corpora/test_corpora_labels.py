@@ -294,9 +294,8 @@ NEXT_TO = {  # as LabelImg, Darknet and CVAT leave them
 def test_labels_next_to_their_images_are_objects_and_no_captions(tmp_path, pack):
     files = NEXT_TO if pack is None else {pack: tar(NEXT_TO) if pack == "set.tar" else zipped(NEXT_TO)}
     rows = {row["sample_id"].removeprefix(f"{pack}/"): row for row in found(tmp_path, files) if row["role"] == "media"}
-    dog, cat = ("dog", "cat") if pack is None else (1, 0)  # what numbers mean is not sought in archives
     held = {name.rpartition("/")[2]: json.loads(row["metadata_json"] or "{}") for name, row in rows.items()}
-    assert held["a"]["objects"] == [box(dog, 0.5, 0.5, 0.25, 0.125), box(cat, 0.25, 0.25, 0.5, 0.5)]
+    assert held["a"]["objects"] == [box("dog", 0.5, 0.5, 0.25, 0.125), box("cat", 0.25, 0.25, 0.5, 0.5)]
     assert (held["b"]["objects"][0]["category"], held["b"]["annotation"]["segmented"]) == ("person", "0")
     assert "objects" not in held["c"]
     said = [row["text_content"] for row in found(tmp_path, files) if row["role"] == "caption"]
@@ -330,6 +329,7 @@ APART = {  # as they are published: official VOC tars, zips of YOLO data sets
     "VOC2012/Annotations/2007_000027.xml": VOC,
     "VOC2012/Annotations/notes.xml": b"<notes>none</notes>",
     "VOC2012/JPEGImages/2007_000027.jpg": png(1),
+    "coco8/data.yaml": YAML,
     "coco8/images/train/9.jpg": png(2),
     "coco8/images/train/25.jpg": png(3),
     "coco8/labels/train/9.txt": b"45 0.5 0.5 0.25 0.125\n",
@@ -346,10 +346,10 @@ def test_labels_in_other_folders_of_an_archive_are_objects(tmp_path, pack, is_ba
     rows = {row["sample_id"].removeprefix(f"{pack}/"): row for row in found(tmp_path, {pack: packed})}
     held = {name: json.loads(row["metadata_json"] or "{}").get("objects") for name, row in rows.items()}
     assert held.pop("VOC2012/JPEGImages/2007_000027")[0]["category"] == "person"
-    assert held.pop("coco8/images/train/9") == [box(45, 0.5, 0.5, 0.25, 0.125)]
+    assert held.pop("coco8/images/train/9") == [box("bowl", 0.5, 0.5, 0.25, 0.125)]
     # what is no label, or has no image, is what it was
     others = ["coco8/images/train/25", *(f"coco8/labels/train/{name}" for name in ("25", "absent"))]
-    assert held == dict.fromkeys([*others, "VOC2012/Annotations/notes"])
+    assert held == dict.fromkeys([*others, "VOC2012/Annotations/notes", "coco8/data"])
     text = rows["coco8/labels/train/25"]
     assert (text["role"], text["text_content"]) == ("document", "no label of it\n")
     assert sources.fetch(SourceRef.from_json(text["source_ref"]), landing=tmp_path / "in") == b"no label of it\n"
