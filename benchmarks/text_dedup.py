@@ -7,7 +7,8 @@ a tenth of them are copies in which up to 3 % of the words are replaced. Recall 
 document that goes for one of another original is false.
 Each tool runs in a process of its own, and its imports count: neither finds a library that the other one loaded.
 Daft: `minhash` (128 hashes, 5-grams), 25 bands of 5, a group-by over the bands and union-find, as its guide has it,
-without a verification. Figures: docs/dedup-at-scale.md, Speed. Daft: `pip install --target benchmarks/.peers/text daft`.
+without a verification. Figures: docs/dedup-at-scale.md, Speed. Daft: `pip install --target benchmarks/.peers/text
+daft`.
 """
 
 from __future__ import annotations
