@@ -274,7 +274,7 @@ def test_the_summary_adds_up(tmp_path) -> None:
     assert (text.num_rows, text.duplicates, text.rules) == (
         8,
         {"exact": 1, "near": 3, "semantic": 0},
-        {"shard": 1, "text_too_short": 1},
+        {"shard_truncated": 1, "text_too_short": 1},
     )
 
 
