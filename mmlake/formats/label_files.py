@@ -18,7 +18,7 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.json_elements import BOM
 
 ENDINGS = YOLO, VOC = "txt", "xml"  # of label files
-LABEL_NAMES = (".txt", ".xml")  # what their names end with
+LABEL_NAMES = tuple(f".{ending}" for ending in ENDINGS)  # what their names end with
 _MAX_OBJECTS = 10_000
 _MAX_DEPTH = 32
 _FIRST_LINES = 16  # that say whether a text has YOLO's form
@@ -29,6 +29,8 @@ _MAX_YAML_BYTES = 256 << 10  # of a file of classes; LVIS has 1,203 of them in 4
 _MAX_YAML_MARKS = 5000  # of lists and mappings in it: deep ones take seconds to parse
 _KEYPOINTS = "kpt_shape"  # of a YOLO data set of poses, whose lines begin with a box
 _VOC_START = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<annotation[\s>]")
+_VOC_FIELDS = ("object", "size", "filename")  # one of which makes an annotation one of Pascal VOC
+_VOC_FIELD = re.compile(rf"<(?:{'|'.join(_VOC_FIELDS)})[\s/>]".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def described(data: bytes, extension: str, classes: Classes) -> tuple[dict[str, 
 def begins_as_labels(head: bytes, extension: str, *, is_whole: bool) -> bool:
     """Whether these are the first bytes of a label file with at least one object. is_whole: they are all."""
     if extension == VOC:
-        return _VOC_START.match(head.removeprefix(BOM)) is not None
+        return _VOC_START.match(head.removeprefix(BOM)) is not None and _VOC_FIELD.search(head) is not None
     if not head.lstrip()[:1].isdigit():  # most texts next to images are captions
         return False
     labels = _yolo_of(head if is_whole else head[: head.rfind(b"\n") + 1], Classes())
@@ -163,7 +165,7 @@ def _voc_of(data: bytes) -> Labels | None:
             return None
         return Labels([], fault=Fault(1003, f"the XML breaks at line {parser.CurrentLineNumber}"))
     fields = reader.found.get("annotation")
-    if not isinstance(fields, dict) or not fields.keys() & {"object", "size", "filename"}:
+    if not isinstance(fields, dict) or not fields.keys() & set(_VOC_FIELDS):
         return None
     given = fields.pop("object", [])
     every = enumerate(given if isinstance(given, list) else [given])

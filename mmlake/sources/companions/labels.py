@@ -34,7 +34,7 @@ _DIRECTORIES = (  # of images, of their labels
     ("Data", "Annotations", _VOC),  # ImageNet, whose classes are directories below
 )
 # one of which the path of a label file has, where its image lies in another folder
-LABEL_FOLDERS = tuple({f"{labels.partition('/')[0]}/" for _, labels, _ in _DIRECTORIES})
+LABEL_FOLDERS = tuple(sorted({f"{labels.partition('/')[0]}/" for _, labels, _ in _DIRECTORIES}))
 MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
 
 

@@ -113,7 +113,9 @@ class Archive:
         if self.may_hold_labels:
             at, stems = np.frombuffer(self._labels, np.int64), np.array(self._stems, np.int64)
             labelled = np.frombuffer(self._labelled, np.int64)
-            is_there = np.isin(labelled, stems)
+            known, counts = np.unique(stems, return_counts=True)
+            # what shares its own stem with others, a record of it for one, stays with these
+            is_there = np.isin(labelled, known) & np.isin(stems[at], known[counts == 1])
             stems[at[is_there][::-1]] = labelled[is_there][::-1]  # of several the first
             self._stems = array("q", stems.tobytes())
         self.order = by_first(np.frombuffer(self._stems, np.int64))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 
@@ -177,9 +178,10 @@ def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
     apart: list[Member] = []
     for member in group:
         if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
-            head = member.first(sniff.HEAD_BYTES)
-            is_like = begins_as_labels(head, member.extension, is_whole=len(head) == member.size_bytes)
-            member.is_label = is_like and any(other.modality == "image" for other in group)
+            with suppress(UnreadableItem):  # its own row says so
+                head = member.first(sniff.HEAD_BYTES)
+                is_like = begins_as_labels(head, member.extension, is_whole=len(head) == member.size_bytes)
+                member.is_label = is_like and any(other.modality == "image" for other in group)
         if member.is_apart and not member.is_label:
             member.stem = stem_of(member.name)
             apart.append(member)

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from mmlake import sources
+from mmlake.errors import UnreadableItem
 from mmlake.formats import label_files
 from mmlake.records import SourceRef
+from mmlake.sources.raw_items import Member
 from tests.hostile.seeds import zipped
 from tests.sources.source_builders import SETTINGS, gz, land, png, rows_of, tar
 
@@ -353,3 +355,34 @@ def test_labels_in_other_folders_of_an_archive_are_objects(tmp_path, pack, is_ba
     text = rows["coco8/labels/train/25"]
     assert (text["role"], text["text_content"]) == ("document", "no label of it\n")
     assert sources.fetch(SourceRef.from_json(text["source_ref"]), landing=tmp_path / "in") == b"no label of it\n"
+
+
+def test_a_text_in_a_folder_of_labels_stays_with_its_record(tmp_path):
+    files = {"images/a.jpg": png(), "labels/a.txt": b"words of a page\n", "labels/a.json": b'{"page": 7}'}
+    rows = {row["sample_id"]: row for row in found(tmp_path, {"set.zip": zipped(files)})}
+    assert sorted(rows) == ["set.zip/images/a", "set.zip/labels/a"]
+    text = rows["set.zip/labels/a"]
+    assert (text["text_content"], json.loads(text["metadata_json"])) == ("words of a page\n", {"page": 7})
+
+
+def test_xml_of_another_kind_next_to_an_image_is_what_it_was(tmp_path):
+    other = b"<annotation><note>made by hand</note></annotation>"
+    rows = found(tmp_path, {"a.jpg": png(), "a.xml": other})
+    assert [(row["modality"], row["error_code"]) for row in rows if row["modality"] == "text"] == [("text", None)]
+
+
+def test_a_text_that_cannot_be_read_again_is_its_own_loss(tmp_path, monkeypatch):
+    root = land(tmp_path / "in", {"a.jpg": png(1), "a.txt": b"a cat\n", "b.jpg": png(2)})
+    (shard,) = sources.scan(root, settings=SETTINGS)
+    first, asked = Member.first, []
+
+    def gone_later(self, size_bytes):
+        asked.append(self.name)
+        if asked.count("a.txt") > 1:
+            raise UnreadableItem(1001, "the file is gone")
+        return first(self, size_bytes)
+
+    monkeypatch.setattr(Member, "first", gone_later)
+    items = list(sources.read(shard, landing=root, settings=SETTINGS))
+    assert asked.count("a.txt") > 1
+    assert sorted(item.sample_id for item in items) == ["root/a", "root/a", "root/b"]
