@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 
@@ -178,10 +177,10 @@ def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
     apart: list[Member] = []
     for member in group:
         if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
-            with suppress(UnreadableItem):  # its own row says so
-                head = member.first(sniff.HEAD_BYTES)
-                is_like = begins_as_labels(head, member.extension, is_whole=len(head) == member.size_bytes)
-                member.is_label = is_like and any(other.modality == "image" for other in group)
+            try:  # a context for every caption would cost a percent
+                member.is_label = _begins_as_labels(member) and any(one.modality == "image" for one in group)
+            except UnreadableItem:
+                pass  # its own row says so
         if member.is_apart and not member.is_label:
             member.stem = stem_of(member.name)
             apart.append(member)
@@ -189,6 +188,11 @@ def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
         return (group,)
     rest = [member for member in group if member not in apart]
     return [one for one in (rest, *([member] for member in apart)) if one]
+
+
+def _begins_as_labels(member: Member) -> bool:
+    head = member.first(sniff.HEAD_BYTES)
+    return begins_as_labels(head, member.extension, is_whole=len(head) == member.size_bytes)
 
 
 def may_be_tables(group: list[Member]) -> bool:
