@@ -41,7 +41,13 @@ def _said(cells: dict[str, Any]) -> dict[str, Any]:
 
 def _dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from batch.to_pylist()
+        # most columns are those of other modalities, and no row says anything in them
+        said = [name for name, column in zip(batch.schema.names, batch.columns, strict=True) if _is_said(column)]
+        yield from batch.select(said).to_pylist() if said else ({} for _ in range(batch.num_rows))
+
+
+def _is_said(column: pa.Array) -> bool:
+    return len(column) > column.null_count
 
 
 def _vector_bytes(column: pa.ChunkedArray) -> Iterator[bytes | None]:

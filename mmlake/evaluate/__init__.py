@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mmlake.evaluate.decision import compare
 from mmlake.evaluate.distortions import distort_image, distort_samples
-from mmlake.evaluate.isolation import isolation
+from mmlake.evaluate.isolation import isolation, loneliest
 from mmlake.evaluate.probes import Probe, ProbeSet, build_probes
 from mmlake.evaluate.scores import score_probes, summarize
 from mmlake.evaluate.settings import EvaluateSettings
@@ -25,6 +25,7 @@ __all__ = [
     "distort_samples",
     "diversity",
     "isolation",
+    "loneliest",
     "score_probes",
     "summarize",
 ]

@@ -1,11 +1,11 @@
-"""How alone each unit is among the others: near ones say that a corpus repeats itself, lonely ones are worth a glance.
+"""How alone units are among the others: near ones say that a corpus repeats itself, lonely ones are worth a glance.
 
-Enters: the vectors of one modality and encoder. Leaves: of each the cosine distance to its nearest neighbour
-(uniqueness), and the mean of those to its nearest few, by which outliers are ordered. Judges nothing: what is alone may
-be damage, another subject, or the only one of its kind.
+Enters: the vectors of one modality and encoder. Leaves: of some units the cosine distance to their nearest neighbour
+(uniqueness), and the mean of those to their nearest few, by which outliers are ordered. Judges nothing: what is alone
+may be damage, another subject, or the only one of its kind.
 Sources: Ramaswamy, Rastogi and Shim 2000 (outliers by the distance to neighbours), Angiulli and Pizzuti 2002 (the mean
-over several).
-Legend: N units, D dimension, R reference units.
+over several), Bay and Schwabacher 2003 (a unit that has near ones among the first few is no outlier).
+Legend: N units, D dimension, R reference units, U units that are asked for.
 """
 
 from __future__ import annotations
@@ -19,46 +19,106 @@ from mmlake.errors import SettingsError
 
 _AT_ONCE = 1_024  # units compared with all reference units: 80 MB
 _MOST_REFERENCES = 20_000
+_MOST_DRAWN = 4_096  # whose median is that of all within a hundredth of their spread
+_FIRST_REFERENCES = 256  # in these nearly every unit has neighbours that are nearer than those of an outlier
 
 
 class Isolation(NamedTuple):
     """Cosine distances, 0 to 2; NaN where there is no other unit."""
 
-    nearest_N: NDArray[np.float32]
-    mean_N: NDArray[np.float32]  # over the nearest few
-    neighbour_N: NDArray[np.int64]  # the nearest one; -1 where there is none
+    rows_U: NDArray[np.int64]  # the units, as rows of the vectors
+    nearest_U: NDArray[np.float32]
+    mean_U: NDArray[np.float32]  # over the nearest few
+    neighbour_U: NDArray[np.int64]  # the row of the nearest one; -1 where there is none
     num_references: int  # units that each was compared with; fewer than all of a large corpus
 
 
 def isolation(vectors_ND: NDArray[np.float32], *, seed: int, num_neighbours: int = 5) -> Isolation:
-    """How alone each of the units is. Of more than 20,000 they are compared with so many, drawn by the seed; memory is
-    80 MB and a copy of the vectors. Raises SettingsError on vectors that are no finite matrix."""
-    if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
-        raise SettingsError(
-            f"isolation: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop rows "
-            "without a vector first"
+    """How alone units are: all of them, of more than 4,096 so many that the seed draws, in the order of their rows.
+    Raises SettingsError on vectors that are no finite matrix."""
+    space = _Space(vectors_ND, seed, num_neighbours)
+    rows = np.arange(len(vectors_ND))
+    if len(rows) > _MOST_DRAWN:
+        rows = np.sort(np.random.default_rng(seed).choice(len(rows), _MOST_DRAWN, replace=False))
+    return space.isolation(rows)
+
+
+def loneliest(vectors_ND: NDArray[np.float32], *, seed: int, count: int, num_neighbours: int = 5) -> Isolation:
+    """So many units that are most alone, the loneliest first, found among all as if each were compared with every
+    reference unit. Raises SettingsError on vectors that are no finite matrix."""
+    space = _Space(vectors_ND, seed, num_neighbours)
+    best = space.isolation(np.empty(0, np.int64))
+    for low in range(0, len(vectors_ND) if count > 0 else 0, _AT_ONCE):
+        rows = np.arange(low, min(low + _AT_ONCE, len(vectors_ND)))
+        bound = float(best.mean_U[-1]) if len(best.rows_U) == count else -np.inf
+        found = space.isolation(space.at_least(rows, bound))
+        means = np.concatenate([best.mean_U, found.mean_U])
+        order = np.argsort(-means, kind="stable")[:count]
+        rows_U, nearest_U, mean_U, neighbour_U = (
+            np.concatenate(pair)[order] for pair in zip(best[:4], found[:4], strict=True)
         )
-    num = len(vectors_ND)
-    lengths = np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)
-    units_ND = (vectors_ND / lengths).astype(np.float32, copy=False)
-    references = np.arange(num)
-    if num > _MOST_REFERENCES:
-        references = np.sort(np.random.default_rng(seed).choice(num, _MOST_REFERENCES, replace=False))
-    of_RD = units_ND[references]
-    place = np.full(num, -1)
-    place[references] = np.arange(len(references))
-    nearest, mean = (np.full(num, np.nan, np.float32) for _ in range(2))
-    neighbour = np.full(num, -1, np.int64)
-    for low in range(0, num if len(references) > 1 else 0, _AT_ONCE):
-        rows = np.arange(low, min(low + _AT_ONCE, num))
-        cosines = units_ND[rows] @ of_RD.T
-        own = place[rows]
-        cosines[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf  # no unit is its own neighbour
-        best = cosines.argmax(axis=1)
-        neighbour[rows] = references[best]
-        count = min(num_neighbours, len(references) - 1)
-        cosines.partition(len(references) - count, axis=1)  # in place: a copy would be another 80 MB
-        highest = cosines[:, -count:]
-        nearest[rows] = 1 - highest.max(axis=1)
-        mean[rows] = 1 - highest.mean(axis=1)
-    return Isolation(nearest.clip(0, 2), mean.clip(0, 2), neighbour, len(references))
+        best = Isolation(rows_U, nearest_U, mean_U, neighbour_U, best.num_references)
+    return best
+
+
+class _Space:
+    """Units and those that they are compared with: all, of more than 20,000 so many, drawn by the seed. It takes a copy
+    of the vectors, and 80 MB while it compares."""
+
+    def __init__(self, vectors_ND: NDArray[np.float32], seed: int, num_neighbours: int) -> None:
+        """Raises SettingsError."""
+        if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
+            raise SettingsError(
+                f"isolation: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop "
+                "rows without a vector first"
+            )
+        num = len(vectors_ND)
+        lengths = np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)
+        self._units_ND = (vectors_ND / lengths).astype(np.float32, copy=False)
+        self._references_R = np.arange(num)
+        if num > _MOST_REFERENCES:
+            chosen = np.random.default_rng(seed).choice(num, _MOST_REFERENCES, replace=False)
+            self._references_R = np.sort(chosen)
+        self._of_RD = self._units_ND[self._references_R]
+        self._place_N = np.full(num, -1)
+        self._place_N[self._references_R] = np.arange(len(self._references_R))
+        self._count = min(num_neighbours, len(self._references_R) - 1)
+
+    def isolation(self, rows_U: NDArray[np.int64]) -> Isolation:
+        """Of these units, compared with all reference units."""
+        nearest, mean = (np.full(len(rows_U), np.nan, np.float32) for _ in range(2))
+        neighbour = np.full(len(rows_U), -1, np.int64)
+        for low in range(0, len(rows_U) if self._count > 0 else 0, _AT_ONCE):
+            part = slice(low, low + _AT_ONCE)
+            cosines = self._cosines(rows_U[part], slice(None))
+            neighbour[part] = self._references_R[cosines.argmax(axis=1)]
+            highest = self._highest(cosines)
+            nearest[part], mean[part] = 1 - highest.max(axis=1), 1 - highest.mean(axis=1)
+        return Isolation(rows_U, nearest.clip(0, 2), mean.clip(0, 2), neighbour, len(self._references_R))
+
+    def at_least(self, rows_U: NDArray[np.int64], bound: float) -> NDArray[np.int64]:
+        """Those of the units whose mean distance may be above the bound. More reference units only bring it down, so
+        most are out after the first of them."""
+        first, end = 0, _FIRST_REFERENCES
+        best = np.empty((len(rows_U), 0), np.float32)
+        while len(rows_U) and first < len(self._references_R) and bound > -np.inf:
+            cosines = np.hstack([best, self._cosines(rows_U, slice(first, end))])
+            best = self._highest(cosines) if cosines.shape[1] > self._count else cosines
+            if best.shape[1] == self._count:
+                stays = 1 - best.mean(axis=1) >= bound - 1e-6  # sums of float32 differ by their order
+                rows_U, best = rows_U[stays], best[stays]
+            first, end = end, 4 * end
+        return rows_U
+
+    def _cosines(self, rows_U: NDArray[np.int64], part: slice) -> NDArray[np.float32]:
+        """Of units and some of the reference units; no unit is its own neighbour."""
+        cosines: NDArray[np.float32] = self._units_ND[rows_U] @ self._of_RD[part].T
+        own = self._place_N[rows_U] - (part.start or 0)
+        own[self._place_N[rows_U] < 0] = -1
+        there = np.flatnonzero((own >= 0) & (own < cosines.shape[1]))
+        cosines[there, own[there]] = -np.inf
+        return cosines
+
+    def _highest(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        cosines.partition(cosines.shape[1] - self._count, axis=1)  # in place: a copy would be another 80 MB
+        return cosines[:, -self._count :]

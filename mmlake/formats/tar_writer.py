@@ -15,6 +15,8 @@ _FLUSH_BYTES = 1 << 20
 _OCTAL_LIMIT = 8**11  # from 8 GiB on, the size field is binary (GNU base-256, which every reader in use knows)
 _FIXED = b"0000644\x000000000\x000000000\x00"  # mode 0644, uid 0, gid 0: equal bytes on every machine
 _MTIME = b"00000000000\x00"
+_TYPE = b"0".ljust(101, b"\x00") + b"ustar\x0000".ljust(255, b"\x00")  # a regular file, linked to nothing
+_SUM = sum(_FIXED) + sum(_MTIME) + sum(_TYPE) + 8 * ord(" ")  # the field of the checksum counts as eight spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,11 @@ class Member:
 def header(name: str, size_bytes: int) -> bytes:
     """The 512-byte ustar header of a regular file. The name is at most 100 ASCII bytes."""
     size = b"%011o\x00" % size_bytes if size_bytes < _OCTAL_LIMIT else b"\x80" + size_bytes.to_bytes(11, "big")
-    block = bytearray(BLOCK)
     encoded = name.encode("ascii")
     if len(encoded) > 100:
         raise ValueError(f"member name of {len(encoded)} bytes, at most 100 fit a ustar header")
-    block[: len(encoded)] = encoded
-    block[100:124], block[124:136], block[136:148] = _FIXED, size, _MTIME
-    block[148:156], block[156:157], block[257:265] = b" " * 8, b"0", b"ustar\x0000"
-    block[148:156] = b"%06o\x00 " % sum(block)
-    return bytes(block)
+    checksum = b"%06o\x00 " % (sum(encoded) + sum(size) + _SUM)
+    return b"".join((encoded.ljust(100, b"\x00"), _FIXED, size, _MTIME, checksum, _TYPE))
 
 
 class TarWriter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,20 +43,19 @@ def outliers(lake: Lake, *, modalities: Sequence[str], count: int) -> list[Outli
         digests, vectors = corpus_vectors(lake, modality, set(kept.to_pylist()))
         if len(digests) < 2:
             continue
-        alone = evaluate.isolation(vectors, seed=lake.settings.evaluate.seed)
-        chosen = np.argsort(-alone.mean_N, kind="stable")[:count].tolist()
-        nearest = [digests[int(alone.neighbour_N[at])] for at in chosen]
-        facts = _facts(lake, sorted({*nearest, *(digests[at] for at in chosen)}))
-        for at, other in zip(chosen, nearest, strict=True):
-            source, title = facts[digests[at]]
+        alone = evaluate.loneliest(vectors, seed=lake.settings.evaluate.seed, count=count)
+        chosen, nearest = ([digests[row] for row in rows.tolist()] for rows in (alone.rows_U, alone.neighbour_U))
+        facts = _facts(lake, sorted({*nearest, *chosen}))
+        for digest, other, mean, least in zip(chosen, nearest, alone.mean_U, alone.nearest_U, strict=True):
+            source, title = facts[digest]
             found.append(
                 Outlier(
-                    digest=digests[at],
+                    digest=digest,
                     modality=modality,
                     source=source,
                     title=title,
-                    distance=round(float(alone.mean_N[at]), 4),
-                    nearest_distance=round(float(alone.nearest_N[at]), 4),
+                    distance=round(float(mean), 4),
+                    nearest_distance=round(float(least), 4),
                     nearest=other,
                     nearest_title=facts[other][1],
                 )

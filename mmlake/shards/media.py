@@ -50,7 +50,7 @@ class Media:
     def add(self, tar: Members, name: str, part: Part) -> tuple[Member, dict[str, Any]]:
         """The member that now holds the medium, and what was cut."""
         if part["start_us"] is None:
-            return self._add_blob(tar, name, part["digest"]), {}
+            return self._add_blob(tar, name, part["digest"], part["size_bytes"]), {}
         cut = self._cut(part)
         return _add_cut(tar, name, cut), cut.facts
 
@@ -62,7 +62,7 @@ class Media:
             return tar.add(name, b"".join(self.store.read(frame["digest"]) for frame in facts.keyframes))
         assert facts.audio_digest is not None
         if part["start_us"] is None:
-            return self._add_blob(tar, name, facts.audio_digest)
+            return self._add_blob(tar, name, facts.audio_digest, self.store.size(facts.audio_digest))
         digest = facts.audio_digest
         with self._local(digest) as track:
             return _add_cut(tar, name, self._made(part, lambda cuts, span: cuts.sound(span, track)))
@@ -186,12 +186,11 @@ class Media:
 
             yield path
 
-    def _add_blob(self, tar: Members, name: str, digest: str) -> Member:
-        size_bytes = self.store.size(digest)
+    def _add_blob(self, tar: Members, name: str, digest: str, size_bytes: int) -> Member:
         if size_bytes < PACKED_BELOW_BYTES:
             return tar.add(name, self.store.read(digest))
         with self.store.open(digest) as stream:
-            return tar.add_stream(name, size_bytes, stream, digest=digest)
+            return tar.add_stream(name, self.store.size(digest), stream, digest=digest)
 
 
 def _add_cut(tar: Members, name: str, cut: Cut) -> Member:

@@ -68,14 +68,14 @@ class ShardObjects:
                 facts = checked_json.loads(data)
             else:
                 data = self.idx(shard.digest).read_bytes()
-                _, facts = read_idx(data)
+                table, facts = read_idx(data)
             with self.data(shard.digest, shard.format).open("rb") as file:
                 sound = (
                     facts["plan"] == shard.digest and hashlib.file_digest(file, "sha256").hexdigest() == facts["sha256"]
                 )
             if not sound:
                 return None
-            return _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, data, weights)
+            return _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, table, facts, data, weights)
         except (FileNotFoundError, ShardCorrupt, ValueError, KeyError, TypeError):
             return None
 
@@ -90,9 +90,10 @@ class ShardObjects:
     ) -> ShardEntry:
         """The entry of the shard, its synced tar put in its place, its index after it. facts: of the tar."""
         put_in_place(part, self.data(shard.digest))
-        data = idx_bytes(table, facts | {"plan": shard.digest})
+        facts = facts | {"plan": shard.digest}
+        data = idx_bytes(table, facts)
         write_atomically(self.idx(shard.digest), data)
-        return self._indexed(shard, data, weights)
+        return self._indexed(shard, table, facts, data, weights)
 
     def commit_rows(self, shard: ShardPlan, part: Path, facts: dict[str, Any]) -> ShardEntry:
         """The entry of the shard, its synced Parquet file put in its place, its facts after it."""
@@ -123,9 +124,11 @@ class ShardObjects:
             if path not in named and not _inodes([path]) & linked:
                 yield path
 
-    def _indexed(self, shard: ShardPlan, data: bytes, weights: np.ndarray) -> ShardEntry:
-        """The entry; its index with these weights is written where it is not there. data: of the index without."""
-        table, facts = read_idx(data)
+    def _indexed(
+        self, shard: ShardPlan, table: pa.Table, facts: dict[str, Any], data: bytes, weights: np.ndarray
+    ) -> ShardEntry:
+        """The entry; its index with these weights is written where it is not there. table, facts, data: of the index
+        without."""
         if np.any(weights != 1.0):
             data = idx_bytes(weighted(table, weights), facts)
             path = self.idx(shard.digest, digest_of(data))

@@ -45,6 +45,7 @@ class ShardPlan:
     rows: np.ndarray = field(repr=False)  # int64, increasing: numbers of the samples in `SampleRows`
     digest: str  # of everything that its bytes depend on; its name among the objects
     format: str  # TAR or PARQUET
+    size_bytes: int  # of its samples in a tar, as a rule
 
 
 class _Group(NamedTuple):
@@ -96,7 +97,8 @@ def plan(
                 facts |= {"parquet": pa.__version__, "weights": digest_of(weights)}
             digest = digest_of(canonical_json(facts).encode())
             name = f"{modality}-{numbers[modality]:06d}"
-            shards.append(ShardPlan(name, modality, endings, rows[first:last], digest, form))
+            size_bytes = int(sizes[rows[first:last]].sum())
+            shards.append(ShardPlan(name, modality, endings, rows[first:last], digest, form, size_bytes))
             numbers[modality] += 1
     return shards
 

@@ -78,6 +78,16 @@ class Pack:
             return Record(entry.digest, "bin", b"")
 
 
+def _record(pack: Pack, entry: Entry) -> Record | None:
+    """The blob as it lies there, unchecked; None where it cannot be read. Raises FileNotFoundError."""
+    try:
+        return pack.record(entry)
+    except FileNotFoundError:
+        raise
+    except (BlobCorrupt, OSError):
+        return None
+
+
 class Packs:
     """All packs of one directory, which need not exist."""
 
@@ -113,24 +123,18 @@ class Packs:
         return [(pack, entry) for pack in self._packs if (entry := pack.index.find(digest)) is not None]
 
     def records(self, digest: Digest) -> Iterator[Record | None]:
-        """Every packed copy of the blob, unchecked; None for one that cannot be read. The first normally suffices."""
+        """Every packed copy of the blob, unchecked; None for one that cannot be read. The first normally suffices: it
+        is read from where it was when the directory was last listed, since a pack that is gone cannot be opened."""
         tried: set[str] = set()
-        is_over = self.find(digest) is None
-        while not is_over:
-            is_over = True
-            for pack in self.all():
-                if pack.name in tried or (entry := pack.index.find(digest)) is None:
-                    continue
+        found = self._look_up(digest) or self.find(digest)
+        while found is not None:
+            pack, entry = found
+            try:
+                yield _record(pack, entry)
                 tried.add(pack.name)
-                try:
-                    record = pack.record(entry)
-                except FileNotFoundError:  # merged or rewritten meanwhile: list again
-                    self.forget()
-                    is_over = False
-                    break
-                except (BlobCorrupt, OSError):
-                    record = None
-                yield record
+            except FileNotFoundError:  # merged or rewritten meanwhile: list again
+                self.forget()
+            found = next((place for place in self.copies(digest) if place[0].name not in tried), None)
 
     def digests(self) -> Iterator[Digest]:
         """Every digest in a pack, sorted, once."""

@@ -257,13 +257,12 @@ def _map(
         )
         for one in described[:12]
     ]
-    alone = evaluate.isolation(vectors_ND, seed=settings.seed)
-    loneliest = np.argsort(-alone.mean_N, kind="stable")[:_LONERS].tolist()
+    alone = evaluate.loneliest(vectors_ND, seed=settings.seed, count=_LONERS)
     return EmbeddingMap(
-        uniqueness=float(np.median(alone.nearest_N)),
+        uniqueness=float(np.median(evaluate.isolation(vectors_ND, seed=settings.seed).nearest_U)),
         loners=[
-            report.Loner(distance=float(alone.mean_N[at]), example=examples.example(by_digest[digests[at]]))
-            for at in loneliest
+            report.Loner(distance=float(distance), example=examples.example(by_digest[digests[row]]))
+            for row, distance in zip(alone.rows_U.tolist(), alone.mean_U.tolist(), strict=True)
         ],
         modality=modality,
         encoder=lake.encoder_of(modality),

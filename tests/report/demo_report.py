@@ -138,7 +138,7 @@ def _maps(num_items: int) -> list[EmbeddingMap]:
             "explained_fraction": explained,
             "diversity": shape(clustering).to_dict(),
             "cards": cards,
-            "uniqueness": float(np.median(isolation(vectors, seed=1).nearest_N)),
+            "uniqueness": float(np.median(isolation(vectors, seed=1).nearest_U)),
             "loners": [Loner(distance=0.5 + place / 10, example=(shown or image)(place)) for place in range(3)],
         }
         maps.append(
