@@ -128,8 +128,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """The tests themselves are there to the end: no search for garbage goes through them."""
+    from mmlake_assets.console import RARELY
+
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*RARELY)  # as where the command line is used
     gc.enable()
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from mmlake.engine.scratch import Scratch, mapped
 
 _BATCH_ROWS = 8_192  # of a run
+_ONE_CHUNK_BYTES = 8 << 30  # offsets of 32 bits reach over 16 GiB of hashes
 _SAMPLES = 64  # keys of each run, by which ranges are cut
 
 
@@ -35,7 +36,7 @@ def sorted_rows(
         size += part.nbytes
         if size > most_bytes:
             runs.append(_run(_sorted(held, by), scratch))
-            held, size = [], 0
+            size = 0
     if not runs:
         if held:
             yield _sorted(held, by)
@@ -69,10 +70,15 @@ def num_before(column: pa.ChunkedArray, bound: str) -> int:
     return bisect_left(range(len(column)), bound, key=lambda at: column[at].as_py())
 
 
-def _sorted(parts: Sequence[pa.Table], by: Sequence[str]) -> pa.Table:
+def _sorted(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
+    """The rows of all parts, which are given up: rows with lists are taken from one chunk in a quarter of the time that
+    many take, and the two copies are as many as there are without."""
     table = pa.concat_tables(parts)
+    parts.clear()
     if table.num_rows < 2:
         return table
+    if table.nbytes < _ONE_CHUNK_BYTES:
+        table = table.combine_chunks()
     order = pc.sort_indices(table.select(list(by)), sort_keys=[(name, "ascending") for name in by])
     return firsts(table.take(order), by)
 

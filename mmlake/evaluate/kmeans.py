@@ -42,8 +42,14 @@ def kmeans(
         nearest = assign(train_TD, centroids_KD)
         if before is not None and np.array_equal(nearest, before):
             break
+        moved = np.arange(num_train) if before is None else np.flatnonzero(nearest != before)
+        changed_K = np.zeros(len(centroids_KD), np.bool_)
+        changed_K[nearest[moved]] = True
+        if before is not None:
+            changed_K[before[moved]] = True
+        members = np.flatnonzero(changed_K[nearest])  # of clusters that are as before, means are, too
+        centroids_KD = _means(train_TD, nearest, members, centroids_KD)
         before = nearest
-        centroids_KD = _means(train_TD, nearest, centroids_KD)
     return centroids_KD, assign(vectors_ND, centroids_KD)
 
 
@@ -53,9 +59,10 @@ def assign(vectors_ND: np.ndarray, centroids_KD: np.ndarray) -> np.ndarray:
     nearest = np.empty(len(vectors_ND), dtype=np.int64)
     for start in range(0, len(vectors_ND), _BLOCK_ROWS):
         block = np.asarray(vectors_ND[start : start + _BLOCK_ROWS], dtype=np.float64)
-        nearest[start : start + _BLOCK_ROWS] = np.argmax(
-            np.round(block @ centroids_KD.T - half_norms_K, _DECIMALS), axis=1
-        )
+        similarities = block @ centroids_KD.T
+        similarities -= half_norms_K
+        np.round(similarities, _DECIMALS, out=similarities)
+        nearest[start : start + _BLOCK_ROWS] = similarities.argmax(axis=1)
     return nearest
 
 
@@ -76,11 +83,13 @@ def _spread(train_TD: np.ndarray, num_clusters: int, *, rng: np.random.Generator
     return train_TD[picks].copy()
 
 
-def _means(train_TD: np.ndarray, nearest: np.ndarray, centroids_KD: np.ndarray) -> np.ndarray:
-    order = np.argsort(nearest, kind="stable")
+def _means(train_TD: np.ndarray, nearest: np.ndarray, members: np.ndarray, centroids_KD: np.ndarray) -> np.ndarray:
+    """The centroids after a round. members: rows of all vectors of the clusters that changed."""
+    order = members[np.argsort(nearest[members], kind="stable")]
     filled, starts = np.unique(nearest[order], return_index=True)
     means_KD = centroids_KD.copy()  # a cluster that lost its last vector keeps its place
-    means_KD[filled] = (
-        np.add.reduceat(train_TD[order], starts, axis=0) / np.diff(np.append(starts, len(nearest)))[:, None]
-    )
+    if len(order):
+        means_KD[filled] = (
+            np.add.reduceat(train_TD[order], starts, axis=0) / np.diff(np.append(starts, len(order)))[:, None]
+        )
     return means_KD

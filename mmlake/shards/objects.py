@@ -75,7 +75,9 @@ class ShardObjects:
                 )
             if not sound:
                 return None
-            return _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, table, facts, data, weights)
+            return (
+                _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, table, facts, data, weights)
+            )
         except (FileNotFoundError, ShardCorrupt, ValueError, KeyError, TypeError):
             return None
 

@@ -52,7 +52,7 @@ def _check(directory: Path, entry: ShardEntry) -> None:
     data = idx.read_bytes()
     if digest_of(data) != entry.idx_sha256:
         raise ShardCorrupt(f"{idx.name} does not hash to {entry.idx_sha256[:12]}; write the shards again")
-    table, _ = read_idx(data)
+    table, _ = read_idx(data, is_hashed=True)
     rows = table.to_pylist()
     if entry.endings is not None and any(row["endings"] != entry.endings for row in rows):
         raise ShardCorrupt(f"{idx.name} has samples without the members {entry.endings}; write the shards again")
