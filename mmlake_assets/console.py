@@ -56,8 +56,8 @@ WorkersOption = Annotated[
     ),
 ]
 DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
-# Rows of a table as Python objects set the search for garbage off again and again: a tenth of the CPU time of a run over
-# 50,000 pictures. Peak memory is the same.
+# Rows of a table as Python objects set the search for garbage off again and again: a tenth of the CPU time of a run
+# over 50,000 pictures. Peak memory is the same.
 RARELY = (10_000, 20, 20)
 _SERVICES = ("-m", "mmlake_assets.door_services", "--log-level", "warning")  # at info, each tick is two lines
 
@@ -84,7 +84,8 @@ def run(
     """
     from mmlake_assets.show import run_and_show
 
-    gc.freeze()  # what is imported by now stays to the end
+    if not gc.get_freeze_count():  # once in a process
+        gc.freeze()  # what is imported by now stays to the end
     data = run_and_show(
         lake,
         landing=_given(landing),

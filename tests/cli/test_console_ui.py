@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -61,6 +62,17 @@ ATTENDED = (  # a shell that was left with nohup ignores SIGHUP, and with it wha
 def lake(tmp_path: Path) -> Path:
     make.land(tmp_path / "lake", {"lake.json": b"{}"})
     return tmp_path / "lake"
+
+
+def test_the_command_searches_for_garbage_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, before = [], gc.get_threshold()
+    monkeypatch.setattr(console, "main", lambda application: seen.append(gc.get_threshold()))
+    try:
+        gc.set_threshold(700, 10, 10)
+        console.entry()
+    finally:
+        gc.set_threshold(*before)
+    assert seen == [console.RARELY]
 
 
 def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: Path, tmp_path: Path) -> None:

@@ -136,3 +136,9 @@ def test_compiled_and_plain_code_find_the_same_keys(monkeypatch):
         seen.append((rows(keys), rows(image_keys.updated(found, Known(fewer, keys, at), radius=RADIUS))))
     assert seen[0] == seen[1]
     assert max(map(len, seen[0][1])) >= 32
+
+
+@pytest.mark.parametrize("bits", [3, 16, 17, 20])
+def test_groups_of_any_number_of_bits_are_brought_in_order_by_counting(bits: int) -> None:
+    groups = np.random.default_rng(bits).integers(0, 1 << bits, 5_000)
+    np.testing.assert_array_equal(image_keys._in_order(groups), np.argsort(groups, kind="stable"))

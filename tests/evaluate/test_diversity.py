@@ -104,3 +104,26 @@ def test_terms_name_what_sets_a_cluster_apart():
     )
     assert rows[0]["terms"] == ["boat", "harbour", "sails"]
     assert rows[1]["terms"] == ["bakes", "bread", "oven"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clusters_are_those_of_rounds_that_compute_every_mean_anew(seed: int) -> None:
+    """To the last bit: the histogram is part of a content-addressed manifest."""
+    vectors = np.random.default_rng(seed).standard_normal((300 + 97 * seed, 5)).astype(np.float32)
+    found, nearest = kmeans(vectors, 12, seed=seed)
+    # the start is that of no round; what follows is written out
+    centroids, _ = kmeans(vectors, 12, seed=seed, max_iterations=0)
+    train = np.sort(np.random.default_rng(seed).choice(len(vectors), min(len(vectors), 12 * 64), replace=False))
+    points = vectors[train].astype(np.float64)
+    before = None
+    for _ in range(25):
+        similarities = points @ centroids.T - 0.5 * np.einsum("kd,kd->k", centroids, centroids)
+        mine = np.round(similarities, 9).argmax(axis=1)
+        if before is not None and np.array_equal(mine, before):
+            break
+        before = mine
+        for number in range(len(centroids)):
+            if len(own := points[mine == number]):
+                centroids[number] = np.add.reduceat(own, [0], axis=0)[0] / len(own)
+    np.testing.assert_array_equal(found, centroids)
+    assert len(nearest) == len(vectors)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import mmlake.shards.write as write_module
 from mmlake import checked_json
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, ShardSettings, name_again, remove_unnamed, verify_shards, write_shards
@@ -106,6 +107,13 @@ def test_a_changed_text_is_another_shard_and_its_neighbours_stay(store, tmp_path
     assert [one.plan == other.plan for one, other in zip(first.shards, second.shards, strict=True)] == [False, True]
 
 
+@pytest.fixture
+def side_by_side(monkeypatch) -> None:
+    """Small samples, too, have as many writers as are asked for."""
+    monkeypatch.setattr(write_module, "_BYTES_OF_A_THREAD", 1)
+
+
+@pytest.mark.usefixtures("side_by_side")
 @pytest.mark.parametrize("workers", [1, 3, 16])
 def test_the_number_of_writers_changes_nothing(store, tmp_path, workers: int) -> None:
     rows = pictures(store, 30, num_shards=7)
@@ -113,6 +121,19 @@ def test_the_number_of_writers_changes_nothing(store, tmp_path, workers: int) ->
     assert write(rows, store, tmp_path / "many", workers=workers).to_json() == expected
 
 
+@pytest.mark.parametrize(("sample_bytes", "writers"), [(3_000, 1), (30_000, 1), (110_000, 2), (400_000, 4)])
+def test_samples_have_as_many_writers_as_hash_more_than_they_wait(
+    store, tmp_path, monkeypatch, sample_bytes: int, writers: int
+) -> None:
+    """At 3 kB two writers take longer than one, since all but hashing and writing waits for the interpreter."""
+    pool, seen = write_module.ThreadPoolExecutor, []
+    monkeypatch.setattr(write_module, "ThreadPoolExecutor", lambda count: seen.append(count) or pool(count))
+    rows = [sample([part(store, os.urandom(sample_bytes))], shard=f"image/{n}.tar") for n in range(6)]
+    write(sorted(rows, key=lambda row: row["sample"]), store, tmp_path, workers=4)
+    assert seen[-1] == writers
+
+
+@pytest.mark.usefixtures("side_by_side")
 def test_progress_counts_every_sample_once(store, tmp_path) -> None:
     rows, counted = pictures(store, 30, num_shards=7), []
     write(rows[:10], store, tmp_path, workers=2, advance=counted.append)
@@ -120,6 +141,7 @@ def test_progress_counts_every_sample_once(store, tmp_path) -> None:
     assert sum(counted) == 40
 
 
+@pytest.mark.usefixtures("side_by_side")
 def test_a_failing_writer_ends_the_others_and_leaves_nothing_unfinished(store, tmp_path) -> None:
     rows = pictures(store, 60, num_shards=6)
     for row in rows[:6]:
@@ -130,6 +152,7 @@ def test_a_failing_writer_ends_the_others_and_leaves_nothing_unfinished(store, t
     assert not (tmp_path / FIRST / "index.json").exists()
 
 
+@pytest.mark.usefixtures("side_by_side")
 def test_an_interrupt_ends_all_writers_and_the_next_run_goes_on(store, tmp_path) -> None:
     rows = pictures(store, 60, num_shards=12)
 

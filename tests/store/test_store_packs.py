@@ -419,3 +419,17 @@ def test_what_is_written_to_a_pack_comes_back_by_index_and_by_scan(blobs) -> Non
         parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry) for entry in entries
     ]
     assert [(record.data, record.extension, record.is_sound) for record in records] == [(*blob, True) for blob in blobs]
+
+
+def test_blobs_that_are_where_they_were_are_read_without_asking_for_the_directory(packed, monkeypatch) -> None:
+    assert packed.read(sha256(CONTENTS[1])) == CONTENTS[1]
+    asked = []
+    stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, *args, **named: asked.append(str(path)) or stat(path, *args, **named))
+    assert [packed.read(sha256(data)) for data in CONTENTS] == CONTENTS
+    assert [path for path in asked if path.endswith("packs")] == []
+    packed.remove(sha256(CONTENTS[2]))
+    with pytest.raises(BlobMissing):
+        BlobStore(packed.root).read(sha256(CONTENTS[2]))
+    with pytest.raises(BlobMissing):
+        packed.read(sha256(CONTENTS[2]))
