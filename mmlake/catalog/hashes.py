@@ -47,7 +47,7 @@ def _dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _is_said(column: pa.Array) -> bool:
-    return len(column) > column.null_count
+    return bool(len(column) > column.null_count)
 
 
 def _vector_bytes(column: pa.ChunkedArray) -> Iterator[bytes | None]:

@@ -13,19 +13,18 @@ vector than two photographs of one thing, and each says something else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.contrasts import Contrasts
 from mmlake.dedup.image import IS_DRAWING
-from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.text import unpacked
 from mmlake.dedup.text_matching import sampled, shared_counts
 from mmlake.dedup.text_templates import Commonness, Siblings
 from mmlake.dedup.text_verdicts import TEMPLATE
 from mmlake.dedup.vectors import Apart, never_apart
+from mmlake.dedup.wordings import Wording, Wordings
 
 _LONG_WORDS = 100  # of both texts; of shorter ones too little is there to say anything
 # of the distinct words of the text that keeps less: human paraphrases .53 and more, two pages on one subject .17 to .45
@@ -35,47 +34,13 @@ _LEAST_ORDER, _LEAST_PLACES = 0.85, 8  # fewer such words say nothing about orde
 # times that the subject of one text stands in it and not in the other, and of its words: 11 of 814 of two modules
 _SUBJECT_TIMES, _SUBJECT_FRACTION = 4, 0.01
 
-_KEPT_WORDS = 4 << 20  # of texts whose words are counted once for many of their pairs; 20 bytes each
-
 VETO_PRINTS = ("shingles", "words", "layout")  # methods of prints that `veto` reads
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """The words of a text: each once, in ascending order, with its first place in the text and how often it stands
-    there."""
-
-    words: NDArray[np.uint32]
-    places: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    length: int  # of the text
-
-    @classmethod
-    def of(cls, text: NDArray[np.uint32]) -> Wording:
-        """text: words in their order, as `text.unpacked` gives them."""
-        return cls(*np.unique(text, return_index=True, return_counts=True), len(text))
-
-
-class _Wordings:
-    """Of a text at a position its `Wording`. A text is in many pairs, most of them one after another."""
-
-    def __init__(self, words: Ragged) -> None:
-        self._words, self._kept, self._num_words = words, dict[int, Wording](), 0
-
-    def __getitem__(self, at: int) -> Wording:
-        found = self._kept.get(at)
-        if found is None:
-            if self._num_words > _KEPT_WORDS:
-                self._kept, self._num_words = {}, 0
-            found = self._kept[at] = Wording.of(unpacked(self._words[at]))
-            self._num_words += len(found.words)
-        return found
-
-
-def veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
+def veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = True) -> Apart:
     """Which pairs, given as two arrays of positions, are kept apart whatever their cosine: texts as `text_veto` says,
     and two drawings. prints: of all units that are compared."""
-    are_texts_apart, layout = text_veto(prints, settings=settings), prints["layout"]
+    are_texts_apart, layout = text_veto(prints, settings=settings, contrasts=contrasts), prints["layout"]
     if not len(layout.values):
         return are_texts_apart
     drawn = np.zeros(len(layout), np.bool_)
@@ -84,11 +49,12 @@ def veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
     return lambda left, right: are_texts_apart(left, right) | (drawn[left] & drawn[right])
 
 
-def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
+def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = True) -> Apart:
     """Which pairs, given as two arrays of positions, are kept apart: those that share more than
     `settings.semantic_shared_fraction` of their smaller 5-gram set, where many other units share the same, or each of
-    the two has many siblings, or one subject stands in place of another (`has_other_subject`); and long texts that name
-    other things in another order (`are_others`). Units without shingles are never kept apart.
+    the two has many siblings, or one subject stands in place of another (`has_other_subject`); long texts that name
+    other things in another order (`are_others`); and, with `contrasts`, texts of which one says "left" where the other
+    says "right" (`Contrasts`). Units without shingles are never kept apart.
 
     prints: of all units that are compared, for their number counts; the methods `shingles` and `words` are read.
     """
@@ -97,8 +63,9 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
         return never_apart
     sizes = shingles.lengths
     fraction = settings.semantic_shared_fraction
-    wordings = _Wordings(words)
+    wordings = Wordings(words)
     commonness, siblings = Commonness(shingles), Siblings(sampled(shingles), fraction=fraction)
+    kinds = Contrasts() if contrasts else None
 
     def is_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
         apart = np.zeros(len(left), np.bool_)
@@ -110,7 +77,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings) -> Apart:
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
                     commonness.wording(one, others)[0] >= TEMPLATE or has_other_subject(*texts)
                 )
-            apart[at] = apart[at] or are_others(*texts)
+            apart[at] = apart[at] or are_others(*texts) or (kinds is not None and kinds.are_apart(*texts))
         return apart
 
     return is_apart

@@ -32,6 +32,17 @@ class Isolation(NamedTuple):
     neighbour_U: NDArray[np.int64]  # the row of the nearest one; -1 where there is none
     num_references: int  # units that each was compared with; fewer than all of a large corpus
 
+    def with_others(self, found: Isolation, count: int) -> Isolation:
+        """So many of these and the others that are most alone, the loneliest first; of equal ones these first."""
+        order = np.argsort(-np.concatenate([self.mean_U, found.mean_U]), kind="stable")[:count]
+        return Isolation(
+            rows_U=np.concatenate([self.rows_U, found.rows_U])[order],
+            nearest_U=np.concatenate([self.nearest_U, found.nearest_U])[order],
+            mean_U=np.concatenate([self.mean_U, found.mean_U])[order],
+            neighbour_U=np.concatenate([self.neighbour_U, found.neighbour_U])[order],
+            num_references=self.num_references,
+        )
+
 
 def isolation(vectors_ND: NDArray[np.float32], *, seed: int, num_neighbours: int = 5) -> Isolation:
     """How alone units are: all of them, of more than 4,096 so many that the seed draws, in the order of their rows.
@@ -52,12 +63,7 @@ def loneliest(vectors_ND: NDArray[np.float32], *, seed: int, count: int, num_nei
         rows = np.arange(low, min(low + _AT_ONCE, len(vectors_ND)))
         bound = float(best.mean_U[-1]) if len(best.rows_U) == count else -np.inf
         found = space.isolation(space.at_least(rows, bound))
-        means = np.concatenate([best.mean_U, found.mean_U])
-        order = np.argsort(-means, kind="stable")[:count]
-        rows_U, nearest_U, mean_U, neighbour_U = (
-            np.concatenate(pair)[order] for pair in zip(best[:4], found[:4], strict=True)
-        )
-        best = Isolation(rows_U, nearest_U, mean_U, neighbour_U, best.num_references)
+        best = best.with_others(found, count)
     return best
 
 

@@ -143,6 +143,14 @@ def test_vectors_within_the_encoders_bound_are_hits():
     assert semantic(corpus, {"q": [1.0, 0.0]}, {"e": 0.8}) == {("near", "q"): 0.8}
 
 
+def test_a_question_with_the_opposite_in_it_has_leaked_too():
+    """As a semantic duplicate it would be none (`dedup.contrasts`): another answer is asked for."""
+    asked = fingerprints({"q": "Which country borders the lake on its northern shore?"})
+    held = fingerprints({"unit": "Which country borders the lake on its southern shore?"})
+    found = semantic({"unit": [1.0, 0.0]}, {"q": [1.0, 0.0]}, {"e": 0.9}, fingerprints=held, eval_fingerprints=asked)
+    assert found == {("unit", "q"): 1.0}
+
+
 def test_of_many_eval_units_within_the_bound_the_nearest_are_named():
     angles = np.linspace(0.01, 0.3, 200)
     evals = {f"q{at:03d}": [float(np.cos(one)), float(np.sin(one))] for at, one in enumerate(angles)}
