@@ -12,6 +12,7 @@ from mmlake.errors import BlobCorrupt
 from mmlake.formats.tar import BLOCK
 
 _FLUSH_BYTES = 1 << 20
+_DIRECT_BYTES = 64 << 10  # what is as large is written from where it lies: a copy costs more than a call
 _OCTAL_LIMIT = 8**11  # from 8 GiB on, the size field is binary (GNU base-256, which every reader in use knows)
 _FIXED = b"0000644\x000000000\x000000000\x00"  # mode 0644, uid 0, gid 0: equal bytes on every machine
 _MTIME = b"00000000000\x00"
@@ -83,6 +84,10 @@ class TarWriter:
 
     def _put(self, data: bytes | memoryview) -> None:
         self.size_bytes += len(data)
+        if len(data) >= _DIRECT_BYTES:
+            self._flush()
+            self._write(data)
+            return
         self._pending += data
         if len(self._pending) >= _FLUSH_BYTES:
             self._flush()
@@ -92,6 +97,11 @@ class TarWriter:
             self._put(bytes(BLOCK - rest))
 
     def _flush(self) -> None:
-        self._hasher.update(self._pending)
-        self._file.write(self._pending)
-        self._pending.clear()
+        if self._pending:
+            self._write(self._pending)
+            self._pending.clear()
+
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
+        self._hasher.update(data)
+        while (count := self._file.write(data)) < len(data):  # a disk that is nearly full takes a part
+            data = bytes(data[count:])

@@ -140,7 +140,8 @@ def test_the_writer_agrees_with_tarfile_byte_for_byte_up_to_padding() -> None:
     ours, theirs = io.BytesIO(), io.BytesIO()
     writer = TarWriter(ours)
     with tarfile.open(fileobj=theirs, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, data in (("a.txt", b"x" * 700), ("b.json", b""), ("c.bin", bytes(1536))):
+        large = random.Random(1).randbytes(200_001)
+        for name, data in (("a.txt", b"x" * 700), ("b.json", b""), ("c.bin", bytes(1536)), ("d.bin", large)):
             writer.add(name, data)
             info = tarfile.TarInfo(name)
             info.size = len(data)
@@ -148,6 +149,22 @@ def test_the_writer_agrees_with_tarfile_byte_for_byte_up_to_padding() -> None:
     digest = writer.finish()
     assert digest == hashlib.sha256(ours.getvalue()).hexdigest()
     assert theirs.getvalue().startswith(ours.getvalue())
+
+
+def test_a_file_that_takes_a_part_of_what_is_written_is_given_the_rest() -> None:
+    class Reluctant(io.BytesIO):
+        def write(self, data) -> int:
+            return super().write(bytes(data)[:50_000])
+
+    ours, whole = Reluctant(), io.BytesIO()
+    digests = []
+    for file in (ours, whole):
+        writer = TarWriter(file)
+        writer.add("a.bin", b"x" * 170_000)
+        writer.add("b.txt", b"y" * 700)
+        digests.append(writer.finish())
+    assert ours.getvalue() == whole.getvalue()
+    assert digests[0] == digests[1] == hashlib.sha256(whole.getvalue()).hexdigest()
 
 
 _READ_BY_WEBDATASET = """
