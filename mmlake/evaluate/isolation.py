@@ -19,7 +19,7 @@ from mmlake.errors import SettingsError
 
 _AT_ONCE = 1_024  # units compared with all reference units: 80 MB
 _MOST_REFERENCES = 20_000
-_MOST_DRAWN = 4_096  # whose median is that of all within a hundredth of their spread
+_MOST_DRAWN = 4_096  # whose median is that of all within a fiftieth of their spread
 _FIRST_REFERENCES = 256  # in these nearly every unit has neighbours that are nearer than those of an outlier
 
 

@@ -46,6 +46,12 @@ def test_who_says_another_word_of_a_kind_says_something_else(one: str, other: st
         ),
         ("Turn left, then right", "First turn to the left and afterwards to the right"),  # both say both
         ("The company was sold to its rival", "Its rival bought the company"),  # seen from the other side
+        (
+            "Removes the chosen row of the table",
+            "Deletes the selected row from the table",
+        ),  # opposites of "adds"
+        ("A grey cat stops at the door", "A gray cat ends its walk at the door"),
+        ("Copies it to the destination folder", "It is copied to the target folder"),
         ("He stands before the gate", "He stands there"),  # left out, and nothing in its place
         ("Der Zug fährt nach links", "Der Zug fährt nach rechts"),  # no English
         (
