@@ -42,12 +42,8 @@ def kmeans(
         nearest = assign(train_TD, centroids_KD)
         if before is not None and np.array_equal(nearest, before):
             break
-        moved = np.arange(num_train) if before is None else np.flatnonzero(nearest != before)
-        changed_K = np.zeros(len(centroids_KD), np.bool_)
-        changed_K[nearest[moved]] = True
-        if before is not None:
-            changed_K[before[moved]] = True
-        members = np.flatnonzero(changed_K[nearest])  # of clusters that are as before, means are, too
+        changed = nearest if before is None else np.concatenate([side[nearest != before] for side in (nearest, before)])
+        members = np.flatnonzero(np.isin(nearest, changed))  # of clusters that are as before, means are, too
         centroids_KD = _means(train_TD, nearest, members, centroids_KD)
         before = nearest
     return centroids_KD, assign(vectors_ND, centroids_KD)

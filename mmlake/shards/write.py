@@ -34,7 +34,7 @@ from mmlake.shards.settings import DEFAULTS, ShardSettings
 from mmlake.shards.unit_facts import Tracks
 from mmlake.store import Blobs, sync_directory, write_atomically
 
-# of a sample: by the clock two threads take 1.6 times as long as one at 3 kB, 1.2 at 30 kB, .7 at 100 and .6 at 300
+# of a sample: by the clock two threads take 1.4 times as long as one at 3 kB, 1.2 at 30 kB, .9 at 100 and .6 at 300
 _BYTES_OF_A_THREAD = 48 << 10
 
 
