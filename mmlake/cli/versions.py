@@ -289,6 +289,7 @@ def verify(
     from mmlake.loader import mixture_problems
     from mmlake.publish.pins import verify_pins
     from mmlake.publish.shard_clock import check_clock
+    from mmlake.publish.version_shards import hashed_shards
     from mmlake.shards import verify_shards
 
     opened = open_lake(lake)
@@ -300,7 +301,7 @@ def verify(
             problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
     problems += verify_pins(opened, id_)
     if (directory := opened.shards_dir / id_).is_dir():
-        problems += verify_shards(directory) or mixture_problems(directory)
+        problems += verify_shards(directory, hashed=hashed_shards(opened)) or mixture_problems(directory)
         if clock and not problems:
             problems += check_clock(opened, id_, limit=clock).problems
     emit(

@@ -9,6 +9,7 @@ from mmlake import contracts
 from mmlake.errors import ContractBroken, ShardCorrupt
 from mmlake.lake import Lake
 from mmlake.publish.catalog import unit_digests
+from mmlake.publish.version_shards import hashed_shards
 from mmlake.shards import ShardIndex, verify_shards
 
 
@@ -49,10 +50,10 @@ def recheck_manifest(lake: Lake, version: str) -> int:
 
 
 def recheck_shards(lake: Lake, version: str) -> int:
-    """Samples in the version's training shards, every one of the manifest, every byte hashed. Raises ShardCorrupt,
-    ContractBroken."""
+    """Samples in the version's training shards, every one of the manifest, every byte hashed since it was written.
+    Raises ShardCorrupt, ContractBroken."""
     directory = lake.shards_dir / lake.versions.resolve(version)
-    if problems := verify_shards(directory):
+    if problems := verify_shards(directory, hashed=hashed_shards(lake), only_new=True):
         raise ShardCorrupt(f"{version}: {'; '.join(problems)}; materialize training_shards again")
     held, written = lake.versions.read(version).num_samples, ShardIndex.read(directory).num_samples
     if held != written:

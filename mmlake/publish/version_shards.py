@@ -32,5 +32,11 @@ def write_version_shards(lake: Lake, version: str, *, advance: Advance) -> shard
             cuts=lake.cuts,
             apart={name for table in pins.tables(APART) for name in table["sample"].to_pylist()},
             workers=lake.settings.compute.workers or usable_cores(),
+            hashed=hashed_shards(lake),
             advance=advance,
         )
+
+
+def hashed_shards(lake: Lake, *, begins_anew: bool = False) -> shards.HashedFiles:
+    """Which objects of training shards were hashed and are as they were. begins_anew: nothing of it is believed."""
+    return shards.HashedFiles(lake.root / "kept" / "shards.hashed", begins_anew=begins_anew)

@@ -6,6 +6,7 @@ commit marker.
 
 from __future__ import annotations
 
+from mmlake.shards.hashed import HashedFiles
 from mmlake.shards.index import ShardEntry, ShardIndex
 from mmlake.shards.objects import name_again, remove_unnamed
 from mmlake.shards.samples import SAMPLES_READ
@@ -17,6 +18,7 @@ from mmlake.shards.write import write_shards
 __all__ = [
     "LATER_FIELDS",
     "SAMPLES_READ",
+    "HashedFiles",
     "Held",
     "ShardEntry",
     "ShardIndex",

@@ -26,6 +26,7 @@ from mmlake import checked_json
 from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import ShardCorrupt
 from mmlake.records import digest_of
+from mmlake.shards.hashed import HashedFiles, identity
 from mmlake.shards.index import OURS, PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
 from mmlake.shards.plan import ShardPlan
 from mmlake.store import write_atomically
@@ -38,8 +39,9 @@ _KEY_CHARACTERS = 16  # of the SHA-256 of an index with weights
 class ShardObjects:
     """The objects under one directory of shards."""
 
-    def __init__(self, out: Path) -> None:
-        self._root = out / DIRECTORY
+    def __init__(self, out: Path, hashed: HashedFiles | None = None) -> None:
+        """hashed: what need not be hashed again."""
+        self._root, self._hashed = out / DIRECTORY, hashed
 
     def data(self, plan: str, form: str = TAR) -> Path:
         """Where the samples of that plan are, or would be."""
@@ -61,7 +63,7 @@ class ShardObjects:
 
     def finished(self, shard: ShardPlan, weights: np.ndarray) -> ShardEntry | None:
         """The entry of a shard whose object is there and sound, with its index of these weights; None where it must be
-        written. Every byte is hashed."""
+        written. Every byte is hashed that was not since it was written."""
         try:
             if shard.format == PARQUET:
                 data = self.facts(shard.digest).read_bytes()
@@ -69,17 +71,25 @@ class ShardObjects:
             else:
                 data = self.idx(shard.digest).read_bytes()
                 table, facts = read_idx(data)
-            with self.data(shard.digest, shard.format).open("rb") as file:
-                sound = (
-                    facts["plan"] == shard.digest and hashlib.file_digest(file, "sha256").hexdigest() == facts["sha256"]
-                )
-            if not sound:
+            if facts["plan"] != shard.digest or not self._is_sound(shard, facts["sha256"]):
                 return None
             return (
                 _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, table, facts, data, weights)
             )
         except (FileNotFoundError, ShardCorrupt, ValueError, KeyError, TypeError):
             return None
+
+    def _is_sound(self, shard: ShardPlan, sha256: str) -> bool:
+        """Whether the file that holds the samples hashes to that."""
+        path = self.data(shard.digest, shard.format)
+        if self._hashed is not None and self._hashed.proves(path.name, path, sha256):
+            return True
+        before = identity(path)
+        with path.open("rb") as file:
+            is_sound = hashlib.file_digest(file, "sha256").hexdigest() == sha256
+        if is_sound and self._hashed is not None:
+            self._hashed.add(path.name, path, sha256, before=before)
+        return is_sound
 
     def part(self, shard: ShardPlan) -> Path:
         """A new name for the tar while it is written."""
@@ -110,6 +120,10 @@ class ShardObjects:
         if entry.format == TAR:
             _link(self.idx_of(entry), directory / f"{entry.name}.idx")
 
+    def all(self) -> list[Path]:
+        """Every file that an object is of."""
+        return sorted(self._root.glob("??/*"))
+
     def unnamed(self, living: Collection[str]) -> Iterator[Path]:
         """Every object that no index of the living versions names, and that none of their directories links to: an
         index may be damaged. Not while shards are written."""
@@ -122,7 +136,7 @@ class ShardObjects:
                 for entry in ShardIndex.read(directory).shards:
                     named |= {self.data(entry.plan, entry.format), self.facts(entry.plan)}
                     named |= {self.idx(entry.plan), self.idx(entry.plan, entry.idx_sha256)}
-        for path in sorted(self._root.glob("??/*")):
+        for path in self.all():
             if path not in named and not _inodes([path]) & linked:
                 yield path
 
@@ -155,14 +169,19 @@ def _entry(shard: ShardPlan, facts: Mapping[str, Any], *, idx_bytes: int = 0, id
     )
 
 
-def remove_unnamed(out: Path, living: Collection[str], *, dry_run: bool = False) -> int:
+def remove_unnamed(
+    out: Path, living: Collection[str], *, hashed: HashedFiles | None = None, dry_run: bool = False
+) -> int:
     """Bytes freed by removing the objects that no index of the living versions names. out: the directory of all
-    shards."""
-    freed = 0
-    for path in ShardObjects(out).unnamed(living):
+    shards. hashed: what is known of objects, which forgets those that are gone."""
+    freed, objects = 0, ShardObjects(out)
+    for path in objects.unnamed(living):
         freed += path.stat().st_size
         if not dry_run:
             path.unlink()
+    if hashed is not None and not dry_run:
+        hashed.keep_only({path.name for path in objects.all()})
+        hashed.save()
     return freed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
@@ -12,14 +13,20 @@ from mmlake.errors import ShardCorrupt, UnreadableItem
 from mmlake.formats.tar import BLOCK, Run, walk
 from mmlake.formats.tar_writer import header
 from mmlake.progress import Advance, silent
-from mmlake.records import digest_of
+from mmlake.records import canonical_json, digest_of
+from mmlake.shards.hashed import HashedFiles, identity
 from mmlake.shards.index import OURS, PARQUET, ShardEntry, ShardIndex, read_idx
 from mmlake.streams import Window
 
 
-def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[str]:
+def verify_shards(
+    directory: str | Path, *, hashed: HashedFiles | None = None, only_new: bool = False, advance: Advance = silent
+) -> list[str]:
     """What is wrong with the shards of the folder, one sentence each, sorted by shard; empty when all is well.
-    advance counts samples."""
+
+    hashed: where what is found is noted. only_new: of files that it knows, and that have not changed since, sizes and
+    indexes are compared alone. advance counts samples.
+    """
     try:
         index = ShardIndex.read(directory)
     except ShardCorrupt as error:
@@ -27,10 +34,12 @@ def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[s
     problems = []
     for entry in index.shards:
         try:
-            _check(index.directory, entry)
+            _check_or_know(index.directory, entry, hashed, only_new=only_new)
         except ShardCorrupt as error:
             problems.append(f"{entry.name}: {error}")
         advance(entry.num_samples)
+    if hashed is not None:
+        hashed.save()
     wanted = {name for entry in index.shards for name in entry.files}
     for path in sorted(index.directory.iterdir()):
         if path.suffix in OURS and path.name not in wanted:
@@ -38,10 +47,31 @@ def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[s
     return problems
 
 
-def _check(directory: Path, entry: ShardEntry) -> None:
-    """Raises ShardCorrupt at the first difference between the shard and its index."""
+def _check_or_know(directory: Path, entry: ShardEntry, hashed: HashedFiles | None, *, only_new: bool) -> None:
+    """Raises ShardCorrupt where the shard is not what its index says."""
+    if hashed is None:
+        _check(directory, entry)
+        return
+    path, name = directory / entry.files[0], f"{entry.plan}.{entry.format}"
+    proof = digest_of(canonical_json(asdict(entry) | {"name": ""}).encode())
+    before = identity(path)
+    is_known = only_new and hashed.proves(name, path, proof)
+    try:
+        _check(directory, entry, is_known=is_known)
+    except ShardCorrupt:
+        hashed.forget(name)
+        raise
+    for one in () if is_known else (proof, entry.sha256):
+        hashed.add(name, path, one, before=before)
+
+
+def _check(directory: Path, entry: ShardEntry, *, is_known: bool = False) -> None:
+    """Raises ShardCorrupt at the first difference between the shard and its index. is_known: the file of the samples is
+    what the entry says of it."""
     if entry.format == PARQUET:
         _check_size(path := directory / entry.files[0], entry.size_bytes)
+        if is_known:
+            return
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
                 raise ShardCorrupt(f"{path.name} does not hash to {entry.sha256[:12]}; write the shards again")
@@ -52,6 +82,8 @@ def _check(directory: Path, entry: ShardEntry) -> None:
     data = idx.read_bytes()
     if digest_of(data) != entry.idx_sha256:
         raise ShardCorrupt(f"{idx.name} does not hash to {entry.idx_sha256[:12]}; write the shards again")
+    if is_known:
+        return
     table, _ = read_idx(data, is_hashed=True)
     rows = table.to_pylist()
     if entry.endings is not None and any(row["endings"] != entry.endings for row in rows):

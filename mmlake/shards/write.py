@@ -23,6 +23,7 @@ from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import is_digest
 from mmlake.shards.contents import Contents, Texts
+from mmlake.shards.hashed import HashedFiles
 from mmlake.shards.index import INDEX_NAME, OURS, PARQUET, ShardEntry, ShardIndex, idx_table
 from mmlake.shards.media import Media
 from mmlake.shards.objects import ShardObjects
@@ -51,6 +52,7 @@ def write_shards(
     cuts: CutCache | None = None,
     apart: Collection[str] = frozenset(),
     workers: int = 1,
+    hashed: HashedFiles | None = None,
     advance: Advance = silent,
 ) -> ShardIndex:
     """The finished shards under out/<manifest id>/; equal arguments give equal bytes, and what any version has already
@@ -59,9 +61,9 @@ def write_shards(
     samples: SAMPLES_READ. modalities: those of the lake, in whose order shards stand, interleaved ones last. texts:
     normalized text for text items, instead of their raw bytes. tracks: sound, keyframes and words of films and
     recordings, which their samples then have. cuts: where spans are cut. apart: names of samples that other versions of
-    the same data probably leave out. workers: shards that are written at the same time, each by a thread. Raises
-    BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is a fault), ContractBroken,
-    LakeLocked.
+    the same data probably leave out. workers: shards that are written at the same time, each by a thread. hashed: what
+    need not be hashed again. Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is
+    a fault), ContractBroken, LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
@@ -70,9 +72,11 @@ def write_shards(
     shards = plan(
         rows, modalities=modalities, manifest_id=manifest_id, settings=settings, contents=contents, apart=apart
     )
-    writer = _ShardWriter(rows, ShardObjects(Path(out)), contents, Media(store, cuts=cuts, tracks=tracks))
+    writer = _ShardWriter(rows, ShardObjects(Path(out), hashed), contents, Media(store, cuts=cuts, tracks=tracks))
     with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         entries = writer.written(shards, workers=workers, advance=advance)
+        if hashed is not None:
+            hashed.save()
         index = ShardIndex(
             directory=directory, manifest_id=manifest_id, num_items=rows.num_items(), shards=tuple(entries)
         )

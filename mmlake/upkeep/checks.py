@@ -8,7 +8,8 @@ names the kinds and what their units are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from mmlake import checked_json, dedup, report
@@ -25,9 +26,10 @@ from mmlake.publish.probe_vectors import VECTORS
 from mmlake.publish.results import read_result, result_path
 from mmlake.publish.version import VERSION_STEPS
 from mmlake.publish.version_names import slot_of
+from mmlake.publish.version_shards import hashed_shards
 from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import TABLES
-from mmlake.shards import ShardIndex, verify_shards
+from mmlake.shards import HashedFiles, ShardIndex, verify_shards
 from mmlake.shards.objects import ShardObjects
 from mmlake.sources import URL_LIST
 from mmlake.steps.eval_sets import is_as_listed
@@ -167,12 +169,17 @@ def chains(lake: Lake, unit: str) -> Iterator[Problem]:
         yield unit, f"{path} is not what was written"
 
 
-def shards(lake: Lake, unit: str) -> Iterator[Problem]:
+def shards(lake: Lake) -> Callable[[Lake, str], Iterator[Problem]]:
+    """A check of the shards of versions that hashes what several versions share once."""
+    return partial(_shards, hashed=hashed_shards(lake, begins_anew=True))
+
+
+def _shards(lake: Lake, unit: str, *, hashed: HashedFiles) -> Iterator[Problem]:
     directory = lake.shards_dir / unit
     if not directory.is_dir():
         yield unit, f"the shards of version {unit} are missing in {lake.shards_dir}"
         return
-    problems = verify_shards(directory) or mixture_problems(directory)
+    problems = verify_shards(directory, hashed=hashed, only_new=True) or mixture_problems(directory)
     if not problems:
         problems = list(_unlike_recorded(lake, directory, unit))
     yield from ((unit, f"{directory}: {problem}") for problem in problems)

@@ -16,6 +16,7 @@ from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish.pins import remove_unpinned
+from mmlake.publish.version_shards import hashed_shards
 from mmlake.records import Digest
 from mmlake.shards import remove_unnamed
 from mmlake.store import write_atomically
@@ -81,7 +82,9 @@ def collect(
                     condemned[digest] = since
             advance(len(part))
         leftovers = cuts_bytes = 0
-        shards_bytes = remove_unnamed(lake.shards_dir, lake.versions.versions(), dry_run=dry_run)
+        shards_bytes = remove_unnamed(
+            lake.shards_dir, lake.versions.versions(), hashed=hashed_shards(lake), dry_run=dry_run
+        )
         pins_bytes = remove_unpinned(lake, dry_run=dry_run)
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly

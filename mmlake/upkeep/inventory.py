@@ -33,6 +33,7 @@ class Kind:
     rebuilt: str  # from what
     units: Callable[[Lake], list[str]] | None = None  # what is checked and repaired as one; None: nothing to check
     check: Check | None = None  # of one unit; None for blobs, which are hashed together
+    pass_over: Callable[[Lake], Check] | None = None  # a check of units that share files, for one pass over them
     repair: Callable[[Lake, list[str]], Iterator[Repair]] | None = None
 
 
@@ -53,13 +54,14 @@ def named(kinds: Iterable[str]) -> list[Kind]:
 
 def problems_of(kind: Kind, lake: Lake, units: list[str], *, advance: Advance = silent) -> Iterator[tuple[str, str]]:
     """(unit, sentence) for what is wrong with those units."""
-    if kind.check is None:
+    check = kind.check if kind.pass_over is None else kind.pass_over(lake)
+    if check is None:
         for digest, what in check_blobs(lake, units, advance=advance):
             yield digest, f"blob {digest} is {what}"
         return
     for unit in units:
         try:
-            yield from kind.check(lake, unit)
+            yield from check(lake, unit)
         except MmlakeError as error:  # of a file of another kind that this one is compared with
             yield unit, str(error)
         except IsADirectoryError as error:
@@ -312,7 +314,7 @@ KINDS: tuple[Kind, ...] = (
         checked="`checksum` in index.json, size, SHA-256 and members as it says, results and version against it",
         rebuilt="the version's samples, pins and blobs",
         units=names.shards,
-        check=checks.shards,
+        pass_over=checks.shards,
         repair=rebuilding.shards,
     ),
     Kind(
@@ -327,10 +329,10 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="kept",
-        places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/aside/*"),
-        what="joins of near duplicates, what rows of tables were made from, which blobs files became",
+        places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/*.hashed", "kept/aside/*"),
+        what="joins of near duplicates, what tables were made from, blobs that files became, shards that were hashed",
         checked="a SHA-256 in front; a damaged one is never used",
-        rebuilt="joining, making and reading all at the next change; may be deleted at any time",
+        rebuilt="joining, making, reading and hashing all at the next change; may be deleted at any time",
         units=names.kept,
         check=checks.kept,
         repair=rebuilding.kept,

@@ -154,7 +154,7 @@ def cuts(lake: Lake) -> list[str]:
 
 
 def kept(lake: Lake) -> list[str]:
-    return files_below(lake.root / "kept", "**/*.join", "**/*.rows", "**/*.files", "aside/**/*.*")
+    return files_below(lake.root / "kept", "**/*.join", "**/*.rows", "**/*.files", "*.hashed", "aside/**/*.*")
 
 
 def retries(lake: Lake) -> list[str]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mmlake.lake import Lake
+from mmlake.publish import recheck_shards
 from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, verify_shards
 from mmlake.upkeep import collect
+from mmlake.upkeep.inventory import named, problems_of
 from tests import make
 from tests.wiring.conftest import Site
 
@@ -97,3 +101,25 @@ def test_bytes_that_two_modalities_hold_are_in_a_version_as_one_of_them(tmp_path
     assert [one["cause"] for one in excluded if one["digest"] == empty] == ["part:other_modality"]
     index = ShardIndex.read(lake.shards_dir / lake.versions.resolve(version))
     assert index.num_items == lake.versions.read(version).num_items == 4
+
+
+def test_an_object_is_hashed_once_by_the_checks_of_all_versions_and_again_by_each_fsck(rounds, monkeypatch) -> None:
+    site, names = rounds
+    lake, hashed = site.lake(), list[str]()
+    for path in (lake.shards_dir / "objects").glob("??/*"):
+        os.utime(path, ns=(0, path.stat().st_mtime_ns - 10_000_000_000))  # what has just changed is hashed anyway
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, name: hashed.append(file.name) or digest(file, name))
+    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in names]
+    objects = {shard.plan for index in indexes for shard in index.shards}
+    assert len(objects) < sum(len(index.shards) for index in indexes)
+    counts = list[int]()
+    for _ in range(2):
+        assert all(recheck_shards(lake, name) for name in names)
+        counts.append(len(hashed))
+    assert counts == [len(objects)] * 2
+    for _ in range(2):
+        hashed.clear()
+        [kind] = named(["shards"])
+        assert list(problems_of(kind, lake, kind.units(lake))) == []
+        assert len(hashed) == len(objects)
