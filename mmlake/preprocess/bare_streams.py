@@ -1,5 +1,5 @@
-"""Streams that no header says the length of: MP3 without a count of frames in its first one, ADTS, AC-3, AMR, and bare
-video.
+"""Streams that no header says the length of: MP3 without a count of frames in its first one, AIFF that was written to a
+pipe, ADTS, AC-3, AMR, and bare video.
 
 What FFmpeg says of them is the size of the file over the bits that the first frames take, several times too much where
 a recording begins in silence. So sound is whole where nearly all of its bytes decode.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 _BARE = frozenset(("aac", "ac3", "eac3", "amr", "h264", "hevc", "mpegvideo"))  # by FFmpeg's names
+_AIFF_OF_A_PIPE = 0x7F00_0000  # bytes that SoX declares where it cannot go back to the header
 _LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
 _ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
 
@@ -27,6 +28,9 @@ def is_without_length(container: InputContainer) -> bool:
     if container.format.name == "mp3":
         with open(container.name, "rb") as file:
             return not mp3_header(file)[2] & 1
+    if container.format.name == "aiff":
+        with open(container.name, "rb") as file:
+            return struct.unpack(">4xI", file.read(8).ljust(8, b"\0"))[0] >= _AIFF_OF_A_PIPE
     return container.format.name in _BARE
 
 

@@ -117,12 +117,15 @@ def _riff(file: IO[bytes], size: int) -> str | None:
         file.seek(position)
         name, length = struct.unpack("<4sI", file.read(8))
         if name == b"data":
-            # 0 and all ones are what writers to a pipe leave: nothing is declared
-            return (
-                None if length == 0 or length >= 0xFFFF_FF00 else _short("WAV data chunk", length, size - position - 8)
-            )
+            return None if _is_unknown(length) else _short("WAV data chunk", length, size - position - 8)
         position += 8 + length + (length & 1)
     return "WAV header: no data chunk before the end of the file"
+
+
+def _is_unknown(length: int) -> bool:
+    """Whether the size of a chunk is what writers to a pipe leave: nothing (mpg123), all ones (ffmpeg), or about the
+    largest signed one: 7FFFFFFF (lame, opusdec), 7FFFF000 (sox, espeak-ng, MPlayer), 7FFF0000 (GStreamer)."""
+    return length == 0 or length >= 0xFFFF_FF00 or 0x7FFF_0000 <= length <= 0x8000_0000
 
 
 def _mp4(file: IO[bytes], size: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from fractions import Fraction
 
 import av
@@ -99,10 +100,35 @@ def test_half_a_sound_file_is_truncated(tmp_path, kind):
     assert code_of(tmp_path / "a", data[: len(data) // 2]) == 3002
 
 
-def test_a_wav_with_an_undeclared_length_is_read_to_its_end(tmp_path):
+@pytest.mark.parametrize(
+    "declared", [0, 0x7FFF_0000, 0x7FFF_F000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF], ids=lambda size: f"{size:x}"
+)
+def test_a_wav_with_an_undeclared_length_is_read_to_its_end(tmp_path, declared: int):
+    """As mpg123, GStreamer, espeak-ng, lame, arecord and ffmpeg write it into a pipe."""
     data = bytearray(wav(tone(1)))
-    data[40:44] = b"\xff\xff\xff\xff"
-    assert track_of(tmp_path / "a.wav", bytes(data))[0]["duration_s"] == pytest.approx(1.0)
+    data[4:8] = struct.pack("<I", min(declared + 36, 0xFFFF_FFFF))
+    data[40:44] = struct.pack("<I", declared)
+    columns = track_of(tmp_path / "a.wav", bytes(data))[0]
+    assert (columns["duration_s"], columns["container_duration_s"]) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("declared", [0x7FFE_FFFF, 0x8000_0001, 0xFFFF_0000])
+def test_a_wav_of_gigabytes_that_was_cut_is_truncated(tmp_path, declared: int):
+    data = bytearray(wav(tone(1)))
+    data[40:44] = struct.pack("<I", declared)
+    assert code_of(tmp_path / "a.wav", bytes(data)) == 3002
+
+
+def test_an_aiff_from_a_pipe_is_read_to_its_end(tmp_path):
+    """As SoX writes it: 7F000000 bytes, whatever comes."""
+    data = bytearray(wav(tone(1), 16000, "AIFF"))
+    data[4:8] = struct.pack(">I", 0x7F00_0050)
+    at = data.index(b"COMM") + 10
+    data[at : at + 4] = struct.pack(">I", 0x3F80_0000)
+    at = data.index(b"SSND") + 4
+    data[at : at + 4] = struct.pack(">I", 0x7F00_0008)
+    columns = track_of(tmp_path / "a.aiff", bytes(data))[0]
+    assert (columns["duration_s"], columns["container_duration_s"]) == (pytest.approx(1.0), None)
 
 
 @pytest.mark.parametrize(
