@@ -15,6 +15,7 @@ LOOPS = {
     "prints of texts": ("mmlake.dedup.text_kernels", "kernels"),
     "shared keys": ("mmlake.dedup.key_kernels", "kernels"),
     "pairs of texts": ("mmlake.dedup.text_walk_kernels", "kernels"),
+    "places of sounds": ("mmlake.dedup.sound_kernels", "kernels"),
     "small planes of films": ("mmlake.preprocess.plane_kernels", "kernels"),
     "textures of films": ("mmlake.preprocess.texture_kernels", "texture_kernels"),
     "dissolves": ("mmlake.preprocess.blend_kernels", "blend_kernels"),

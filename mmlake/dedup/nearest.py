@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import image_matcher
+from mmlake.dedup import image_matcher, sound_kernels
 from mmlake.dedup.image import SIDE
 from mmlake.dedup.perceptual import unpack_bytes
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
@@ -27,6 +27,7 @@ _STRETCH = 16  # words of a chosen sound that are laid along others
 _STRETCHES = 2
 _TINY = 1e-6
 _WORDS_AT_ONCE = 1 << 20
+_PLACES_AT_ONCE = 256
 _FRAMES_AT_ONCE = 1 << 12
 # what is less alike than this is not worth the exact measure: copies in the tables of edits lie far above
 _LEAST_SHARED, _LEAST_PICTURE, _LEAST_FILM, _LEAST_SOUND = 0.1, 0.4, 0.5, 0.6
@@ -117,19 +118,42 @@ def _stretches(words: Ragged, chosen: Positions) -> Scores:
     num_bits = 64 if int(words.values[:1_024].max(initial=0)) >> 32 else 32
 
     def scores(units: Positions) -> Floats:
+        rows = words.take(units)
+        held = np.flatnonzero(rows.lengths >= _STRETCH) if len(long) else long
+        apart = _fewest_apart(mine, rows, held)
         found = np.zeros((len(units), len(chosen)), np.float32)
-        for row, at in enumerate(units.tolist()):
-            theirs = words[at]
-            if len(long) and len(theirs) >= _STRETCH:
-                places = np.lib.stride_tricks.sliding_window_view(theirs, _STRETCH)
-                apart = _fewest_apart(mine, places).reshape(len(long), _STRETCHES).mean(axis=1)
-                found[row, long] = 1 - apart / (num_bits * _STRETCH)
+        mean = apart.reshape(len(held), len(long), _STRETCHES).mean(axis=2)
+        found[held[:, None], long] = 1 - mean / (num_bits * _STRETCH)
         return found
 
     return scores
 
 
-def _fewest_apart(mine: NDArray[np.uint64], places: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _fewest_apart(mine: NDArray[np.uint64], words: Ragged, rows: Positions) -> NDArray[np.int64]:
+    """The bits in which each stretch differs from the place of each row where it differs least, of shape (rows,
+    stretches)."""
+    kernels = sound_kernels.compiled(int(words.lengths[rows].sum()) * mine.size)
+    found = np.full((len(rows), len(mine)), np.iinfo(np.int64).max)
+    if kernels is None:
+        for at, row in enumerate(rows.tolist()):
+            found[at] = _fewest_in(mine, np.lib.stride_tricks.sliding_window_view(words[row], _STRETCH))
+        return found
+    room = np.empty(_PLACES_AT_ONCE, np.int64)
+    if any(int(np.bitwise_or.reduce(one, axis=None)) >> 32 for one in (words.values, mine)):
+        kernels.fewest(words.values, words.offsets, rows, mine, 1, room, found)
+    else:  # of 32 bits: two words at once
+        kernels.fewest(_in_pairs(words.values), words.offsets, rows, _in_pairs(mine)[:, ::2].copy(), 2, room, found)
+    return found
+
+
+def _in_pairs(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each word of 32 bits with the next one, along the last axis."""
+    found = words.copy()
+    found[..., :-1] |= words[..., 1:] << np.uint64(32)
+    return found
+
+
+def _fewest_in(mine: NDArray[np.uint64], places: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The bits in which each stretch differs from the place where it differs least."""
     fewest = np.full(len(mine), np.iinfo(np.int64).max)
     step = max(1, _WORDS_AT_ONCE // (len(mine) * _STRETCH))

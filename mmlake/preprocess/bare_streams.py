@@ -30,7 +30,7 @@ def is_without_length(container: InputContainer) -> bool:
             return not mp3_header(file)[2] & 1
     if container.format.name == "aiff":
         with open(container.name, "rb") as file:
-            return struct.unpack(">4xI", file.read(8).ljust(8, b"\0"))[0] >= _AIFF_OF_A_PIPE
+            return int.from_bytes(file.read(8)[4:], "big") >= _AIFF_OF_A_PIPE
     return container.format.name in _BARE
 
 
