@@ -1,5 +1,5 @@
-"""Streams that no header says the length of: MP3 without a count of frames in its first one, AIFF that was written to a
-pipe, ADTS, AC-3, AMR, and bare video.
+"""Streams that no header says the length of: MP3 without a count of frames in its first one, what was written to a pipe
+(AIFF, AVI, ASF), ADTS, AC-3, AMR, and bare video.
 
 What FFmpeg says of them is the size of the file over the bits that the first frames take, several times too much where
 a recording begins in silence. So sound is whole where nearly all of its bytes decode.
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _BARE = frozenset(("aac", "ac3", "eac3", "amr", "h264", "hevc", "mpegvideo"))  # by FFmpeg's names
 _AIFF_OF_A_PIPE = 0x7F00_0000  # bytes that SoX declares where it cannot go back to the header
+_FRAMES_OF_A_PIPE = 1 << 30  # of AVI, as FFmpeg writes it
+# ASF's File Properties Object; of a broadcast, duration and number of packets are not valid (ASF 01.20.06, section 3.2)
+_ASF_PROPERTIES, _IS_BROADCAST = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"), 1
+_ASF_HEAD_BYTES = 65_536
 _LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
 _ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
 
@@ -32,6 +36,19 @@ def is_without_length(container: InputContainer) -> bool:
         with open(container.name, "rb") as file:
             return int.from_bytes(file.read(8)[4:], "big") >= _AIFF_OF_A_PIPE
     return container.format.name in _BARE
+
+
+def is_of_a_pipe(container: InputContainer) -> bool:
+    """Whether what its header says of length and number of frames was written before anything was known: AVI and ASF
+    whose writer could not go back."""
+    if container.format.name == "avi":
+        return any(stream.frames == _FRAMES_OF_A_PIPE for stream in container.streams)
+    if container.format.name == "asf":
+        with open(container.name, "rb") as file:
+            head = file.read(_ASF_HEAD_BYTES)
+        at = head.find(_ASF_PROPERTIES)
+        return at >= 0 and bool(int.from_bytes(head[at + 88 : at + 92], "little") & _IS_BROADCAST)
+    return False
 
 
 def mp3_header(file: IO[bytes]) -> tuple[int, bytes, int]:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
-from mmlake.preprocess.bare_streams import is_without_length, mp3_header
+from mmlake.preprocess.bare_streams import is_of_a_pipe, is_without_length, mp3_header
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -201,7 +201,7 @@ def _mp3(file: IO[bytes], size: int) -> str | None:
 
 def claimed_s(container: InputContainer) -> float | None:
     """How long the header says that the media last; None where it does not say."""
-    if container.duration is None or is_without_length(container):
+    if container.duration is None or is_without_length(container) or is_of_a_pipe(container):
         return None
     # Matroska has the time at which the last frame ends, others the time from the first to there
     start = max(0, container.start_time or 0) if "matroska" in container.format.name else 0

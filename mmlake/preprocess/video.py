@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
+from mmlake.preprocess.bare_streams import is_of_a_pipe
 from mmlake.preprocess.container import Decoding, FrameClock, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.film_reader import FilmReader
@@ -58,7 +59,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         sounds = [] if played is None else [played]
         video_codec, audio_codec = stream.codec_context.name, played.codec_context.name if played else None
         container_s = claimed_s(container)
-        _check_header(stream, played, container_s, settings)
+        _check_header(stream, played, container_s, settings, has_count=not is_of_a_pipe(container))
         clock = FrameClock(container, stream)
         reader = _reader(stream, clock, settings)
         if decode is not None:
@@ -111,15 +112,21 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
 
 
 def _check_header(
-    stream: VideoStream, played: AudioStream | None, container_s: float | None, settings: PreprocessSettings
+    stream: VideoStream,
+    played: AudioStream | None,
+    container_s: float | None,
+    settings: PreprocessSettings,
+    *,
+    has_count: bool,
 ) -> None:
-    """Raises UnreadableItem 3004, 3006, 3007, 3008 for what the header claims, before anything is decoded."""
+    """Raises UnreadableItem 3004, 3006, 3007, 3008 for what the header claims, before anything is decoded. has_count:
+    its number of frames is one."""
     num_pixels = stream.codec_context.width * stream.codec_context.height
     if num_pixels > settings.max_pixels:
         raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
     if played is not None:
         check_bounds(played, container_s, settings=settings)
-    if stream.frames > settings.max_frames:
+    if has_count and stream.frames > settings.max_frames:
         raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
 
 

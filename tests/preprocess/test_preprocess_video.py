@@ -13,6 +13,7 @@ from preprocess_media import scene, tone, video
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.bare_streams import is_of_a_pipe
 from mmlake.preprocess.planes import oriented_size
 from mmlake.preprocess.video import video_track
 
@@ -30,6 +31,39 @@ def clip(tmp_path_factory):
 @pytest.fixture(scope="module")
 def decoded(clip):
     return video_track(clip, settings=SETTINGS)
+
+
+def piped(frames, container: str, codec: str, sound: str) -> bytes:
+    """The film as a writer leaves it that cannot go back to the header."""
+
+    class Pipe:
+        def __init__(self) -> None:
+            self.data = bytearray()
+
+        def write(self, data: bytes) -> int:
+            self.data += data
+            return len(data)
+
+    pipe = Pipe()
+    with av.open(pipe, "w", format=container) as sink:
+        stream = sink.add_stream(codec, rate=25)
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+        track = sink.add_stream(sound, rate=44100, layout="mono", options={"b": "64k"})
+        for index, frame in enumerate(frames):
+            picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
+            picture.pts, picture.time_base = index, Fraction(1, 25)
+            sink.mux(stream.encode(picture))
+        sink.mux(stream.encode())
+        samples = (tone(len(frames) / 25, 44100) * 32767).astype(np.int16)
+        fifo = av.AudioResampler(format=track.format, layout="mono", rate=44100)
+        for offset in range(0, len(samples), 1024):
+            piece = av.AudioFrame.from_ndarray(samples[None, offset : offset + 1024], format="s16", layout="mono")
+            piece.sample_rate, piece.pts, piece.time_base = 44100, offset, Fraction(1, 44100)
+            for one in fifo.resample(piece):
+                sink.mux(track.encode(one))
+        sink.mux(track.encode())
+    return bytes(pipe.data)
 
 
 def code_of(path, data, settings=SETTINGS):
@@ -120,6 +154,30 @@ def test_times_follow_the_clock_of_a_stream_with_a_variable_rate(tmp_path):
 def test_half_a_file_is_truncated(tmp_path, suffix):
     data = video(tmp_path / f"a.{suffix}", TWO_SHOTS)
     assert code_of(tmp_path / f"b.{suffix}", data[: len(data) // 2]) == 3002
+
+
+@pytest.mark.parametrize(
+    ("container", "codec", "sound"),
+    [("avi", "mpeg4", "mp3"), ("avi", "mjpeg", "pcm_s16le"), ("asf", "wmv2", "wmav2"), ("asf", "msmpeg4v3", "mp3")],
+)
+def test_a_film_that_was_written_to_a_pipe_is_read_to_its_end(tmp_path, container: str, codec: str, sound: str):
+    """Its header says that AVI has 2^30 frames, and of ASF a length that is not valid."""
+    path = tmp_path / f"a.{container}"
+    path.write_bytes(piped(TWO_SHOTS, container, codec, sound))
+    with av.open(str(path)) as opened:
+        assert is_of_a_pipe(opened)
+    columns = video_track(path, settings=SETTINGS).columns
+    assert (columns["num_frames"], columns["container_duration_s"]) == (75, None)
+    assert columns["duration_s"] == pytest.approx(3.0, abs=0.15)
+    with pytest.raises(UnreadableItem, match=r"num_frames=51 not in \[1, 50\]"):  # counted while they are read
+        video_track(path, settings=PreprocessSettings(max_frames=50))
+
+
+@pytest.mark.parametrize("suffix", ["avi", "asf", "mkv"])
+def test_a_film_whose_writer_came_back_to_the_header_is_held_to_it(tmp_path, suffix: str):
+    video(path := tmp_path / f"a.{suffix}", TWO_SHOTS)
+    with av.open(str(path)) as opened:
+        assert not is_of_a_pipe(opened)
 
 
 def test_an_mp4_with_its_index_in_front_is_truncated_when_cut_late(tmp_path):
