@@ -27,6 +27,8 @@ from tests.sources.source_builders import png, tar, wav
 
 SETTINGS = SourceSettings()
 PICTURE_BYTES = 2000
+VOC = b"""<annotation><filename>a.png</filename><object><name>dog</name>
+<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></object></annotation>"""
 
 
 def picture(number: int) -> bytes:
@@ -172,6 +174,30 @@ def test_what_a_record_names_is_searched_for_behind_the_margin(tmp_path: Path, r
     )
     assert limited == expected
     assert {row["status"] for row in limited} == {"ok"} and [row["modality"] for row in limited].count("image") == 5
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize(
+    ("label", "image", "data"),
+    [
+        ("VOC2007/Annotations/{:04d}.xml", "VOC2007/JPEGImages/{:04d}.png", VOC),
+        ("coco/labels/train/{:04d}.txt", "coco/images/train/{:04d}.png", b"3 0.5 0.5 0.25 0.125\n"),
+    ],
+)
+def test_labels_that_lie_in_front_of_all_images_are_read_with_them(tmp_path: Path, label, image, data, pack) -> None:
+    """Archives of Pascal VOC begin with 9,963 annotations: the first samples were documents of XML."""
+    members = [(label.format(at), data) for at in range(700)] + [(image.format(at), png(at % 256)) for at in range(700)]
+    limited, expected = both(make.land(tmp_path / "in", {"a.tar": pack(tar(members))}), 5)
+    assert limited == expected
+    assert [row["modality"] for row in limited] == ["image"] * 5
+    assert all(json.loads(row["metadata_json"])["objects"] for row in limited)
+
+
+def test_documents_in_a_folder_of_labels_are_the_first_samples(tmp_path: Path) -> None:
+    members = [(f"labels/{at:04d}.txt", f"label {at} of the herbarium".encode()) for at in range(700)]
+    limited, expected = both(make.land(tmp_path / "in", {"a.tar": tar(members)}), 5)
+    assert limited == expected
+    assert [row["text_content"] for row in limited] == [f"label {at} of the herbarium" for at in range(5)]
 
 
 def test_a_table_of_transcripts_behind_its_recordings_is_read(tmp_path: Path) -> None:

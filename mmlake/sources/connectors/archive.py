@@ -59,6 +59,7 @@ class Archive:
         self._stems, self._names, self._records = array("q"), array("q"), array("b")
         # members that may be labels of images in another folder, each with a hash of the stem of such an image
         self._labels, self._labelled = array("q"), array("q")
+        self._lonely = np.zeros(0, np.int64)  # those of them of which no image is listed
         self._class_files: dict[str, int] = {}  # what may say what classes mean, by its name
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
@@ -117,9 +118,18 @@ class Archive:
             # what shares its own stem with others, a record of it for one, stays with these
             is_there = np.isin(labelled, known) & np.isin(stems[at], known[counts == 1])
             stems[at[is_there][::-1]] = labelled[is_there][::-1]  # of several the first
+            self._lonely = np.setdiff1d(at[np.isin(stems[at], known[counts == 1])], at[is_there])
             self._stems = array("q", stems.tobytes())
         self.order = by_first(np.frombuffer(self._stems, np.int64))
         self.repeated = _repeated(np.frombuffer(self._names, np.int64), self.name_at)
+
+    def lacks_images(self, limit: int) -> bool:
+        """Whether one of so many first samples may be the labels of an image that is not among the members: archives of
+        Pascal VOC begin with thousands of them."""
+        if not len(self._lonely):
+            return False
+        firsts = np.unique(np.frombuffer(self._stems, np.int64), return_index=True)[1]
+        return bool(self._lonely.min() <= np.sort(firsts)[:limit].max())
 
     def mark(self, at: int, member: Member) -> None:
         """Give a member that may be the label of an image in another folder the stem of that, and one whose name meets

@@ -6,7 +6,8 @@ not the item.
 
 Of each member the name and 34 bytes are noted (`archive`). Under a limit the walk ends a margin behind the first
 samples (`Reach`), and no more of a compressed tar is expanded than that takes. Where one of these samples lacks what
-its record names, the rest may lie further behind: then the walk goes on until it is found or the archive ends.
+its record names, or is the labels of an image, the rest may lie further behind: then the walk goes on until it is found
+or the archive ends.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def _first_samples(list_members: Callable[[Reach | None], _Tar], reading: Readin
     times = 1
     while True:
         archive = list_members(Reach(reading.limit, times=times))
-        if archive.is_whole or not _is_lacking(archive.samples(), reading.limit):
+        if archive.is_whole:
+            return archive.samples()
+        if not (archive.lacks_images(reading.limit) or _is_lacking(archive.samples(), reading.limit)):
             return archive.samples()
         times *= _FURTHER
 
