@@ -124,7 +124,8 @@ def _riff(file: IO[bytes], size: int) -> str | None:
 
 def _is_unknown(length: int) -> bool:
     """Whether the size of a chunk is what writers to a pipe leave: nothing (mpg123), all ones (ffmpeg), or about the
-    largest signed one: 7FFFFFFF (lame, opusdec), 7FFFF000 (sox, espeak-ng, MPlayer), 7FFF0000 (GStreamer)."""
+    largest signed one: 7FFFFFFF (lame, opusdec), 7FFFF000 (espeak-ng, MPlayer), 7FFF0000 (GStreamer), and one more
+    (arecord)."""
     return length == 0 or length >= 0xFFFF_FF00 or 0x7FFF_0000 <= length <= 0x8000_0000
 
 

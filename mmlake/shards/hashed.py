@@ -21,6 +21,7 @@ from mmlake.store import write_atomically
 
 # a file that was changed again within one tick of its file system's clock seems the same; FAT's is two seconds
 _SETTLED_S = 2.0
+_MOST_PROOFS = 16  # of one file, the latest: versions with other weights each have an index of their own
 
 
 class HashedFiles:
@@ -48,8 +49,9 @@ class HashedFiles:
         if before is None or before != identity(file) or time.time() - before[-1] / 1e9 < _SETTLED_S:
             return
         one = self._known.get(name)
-        proofs = one["proofs"] if one is not None and one["is"] == before else []
-        self._known[name] = {"is": before, "proofs": sorted({*proofs, proof})}
+        others = one["proofs"] if one is not None and one["is"] == before else []
+        proofs = [proof, *(other for other in others if other != proof)]
+        self._known[name] = {"is": before, "proofs": proofs[:_MOST_PROOFS]}
         self._changed.add(name)
 
     def forget(self, name: str) -> None:

@@ -207,3 +207,15 @@ def test_a_lake_that_cannot_be_written_is_verified(store, tmp_path, known, monke
 
     monkeypatch.setattr("mmlake.shards.hashed.write_atomically", refused)
     assert verify_shards(index.directory, hashed=HashedFiles(known), only_new=True) == []
+
+
+def test_of_one_file_the_latest_proofs_are_kept(tmp_path, known) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"data")
+    os.utime(path, ns=(0, 0))
+    hashed = HashedFiles(known)
+    for number in range(40):
+        hashed.add("a.tar", path, str(number), before=identity(path))
+    hashed.save()
+    now = HashedFiles(known)
+    assert [number for number in range(40) if now.proves("a.tar", path, str(number))] == list(range(24, 40))
