@@ -46,10 +46,10 @@ def refresh(
     for them. None takes all.
     advance: called as files are opened.
     """
-    known = lake.registry.known()
-    foreign = ",".join(sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin}))
-    # what was recognised without a plugin's connector, or with one that is gone, is opened anew, once
-    is_same = foreign == lake.registry.connectors()
+    known, recognised_by = lake.registry.known(), _recognised_by(lake)
+    # what was recognised without a plugin's connector, by one that is gone, or by other settings, is opened anew, once
+    remembered = lake.registry.connectors()
+    is_same = not known or recognised_by == remembered
     listed, failed = _listed(lake, known, at_most, advance) if is_same else _listed(lake, {}, None, advance)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
@@ -85,11 +85,18 @@ def refresh(
             len(listing.gone),
             listing.unchanged,
         )
-    if not (is_same or failed):
-        lake.registry.remember_connectors(foreign)
+    if recognised_by != remembered and not failed:
+        lake.registry.remember_connectors(recognised_by)
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
+
+
+def _recognised_by(lake: Lake) -> str:
+    """What decides which shard a file is of: a table whose text has a name that the settings do not know is a document
+    among others."""
+    plugins = sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin})
+    return ",".join([*plugins, lake.settings.digest(("sources",))])
 
 
 def _divided(gone: Iterable[Shard], now: Iterable[Shard]) -> list[Shard]:

@@ -149,8 +149,8 @@ class Registry:
         return row[0] if row is not None else ""
 
     def remember_connectors(self, signatures: str) -> None:
-        """Remember the connectors of plugins that every known file was offered to: with others, all are opened
-        anew."""
+        """Remember the connectors of plugins that every known file was offered to, and the settings that it was
+        recognised by: with others, all are opened anew."""
         with self._open() as database:
             database.execute(
                 "INSERT INTO facts VALUES ('connectors', ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",

@@ -48,6 +48,8 @@ class SourceSettings:
     # reaches .08.
     text_fields: tuple[str, ...] = ("text", "content", "document", "sentence")
     # a text of its own; next to an image it is a caption, next to sound or video a transcript. First present wins.
+    body_fields: tuple[str, ...] = ("body", "article", "abstract", "review")
+    # the text of a record that has no other, no dialogue and no media. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")
     # a string or a list of strings.
     transcript_fields: tuple[str, ...] = ("transcript", "transcription", "text_to_speech")
@@ -58,11 +60,11 @@ class SourceSettings:
     # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a
     # paragraph each.
     prompt_fields: tuple[str, ...] = (
-        "system", "system_prompt", "instruction", "prompt", "question", "query", "input", "context",
+        "system", "system_prompt", "instruction", "prompt", "question", "query", "input", "inputs", "context",
     )  # fmt: skip
     # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph
     # each.
-    answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")
+    answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer", "targets")
     # what is answered to it.
     chosen_fields: tuple[str, ...] = ("chosen",)
     # the answer that people prefer, a string or a list of turns; with one of the next a pair of preferences.

@@ -135,3 +135,47 @@ def test_the_settings_name_the_fields_of_dialogues(tmp_path):
     records = [{"turns": CHAT[:1]}, {"q": "x", "a": "y"}, {"messages": CHAT}]
     rows = found(tmp_path, {"a.jsonl": jsonl(*records)}, settings=settings)
     assert [row["text_content"] for row in rows] == ["system: Be brief.", "q: x\n\na: y", None]
+
+
+BODY = "A stone lies at the ford."
+
+
+@pytest.mark.parametrize(
+    ("record", "text", "metadata"),
+    [
+        ({"title": "Stones", "abstract": BODY, "categories": "hep-ph"}, BODY, {"categories", "title"}),
+        ({"author": "x", "body": BODY, "score": 3}, BODY, {"author", "score"}),
+        ({"Rating": 5, "Review": BODY}, BODY, {"Rating"}),
+        ({"article": BODY, "abstract": "Stones."}, BODY, {"abstract"}),
+        ({"body": " ", "article": BODY}, BODY, {"body"}),
+        ({"inputs": "Add.", "targets": "3"}, "inputs: Add.\n\ntargets: 3", {"inputs", "targets"}),
+        # what has another text, or a dialogue, has it as before
+        ({"body": BODY, "text": "words"}, "words", {"body"}),
+        ({"body": BODY, "prompt": "Add.", "output": "3"}, "prompt: Add.\n\noutput: 3", {"body", "prompt", "output"}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_a_record_without_other_texts_has_its_body(tmp_path, kind, record, text, metadata):
+    if kind == "csv":
+        cells = [f'"{value}"' for value in record.values()]
+        data = f"{','.join(record)}\n{','.join(cells)}\n".replace("\n\n", "\n").encode()
+    else:
+        data = jsonl(record) if kind == "jsonl" else parquet({name: [value] for name, value in record.items()})
+    (row,) = found(tmp_path, {f"a.{kind}": data})
+    assert (row["role"], row["text_content"]) == ("document", text)
+    if kind == "jsonl":
+        assert json.loads(row["metadata_json"]).keys() == metadata
+
+
+def test_a_body_next_to_a_picture_is_its_metadata(tmp_path):
+    (row,) = found(tmp_path, {"a.tar": tar({"1.png": png(), "1.json": json.dumps({"body": BODY}).encode()})})
+    assert (row["modality"], json.loads(row["metadata_json"])) == ("image", {"body": BODY})
+
+
+def test_a_record_without_text_says_what_to_set(tmp_path):
+    (row,) = found(tmp_path, {"a.jsonl": jsonl({"premise": "a", "label": 1})})
+    assert row["materialize_error"].endswith("; name the one that is in sources.text_fields")
+    (row,) = found(
+        tmp_path / "set", {"a.jsonl": jsonl({"premise": "a"})}, settings=SourceSettings(text_fields=("premise",))
+    )
+    assert row["text_content"] == "a"

@@ -110,7 +110,8 @@ def modalities_of(opened: Callable[[Reading], Reader], reading: Reading) -> tupl
 def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iterator[RawItem]:
     """What is wrong with the columns: that none is to be read, or that some hide others."""
     if not columns.modalities:
-        reason = f"none of the columns {schema.names[:12]} holds a text, image, video or audio"
+        remedy = "name the one that does in sources.text_fields, image_fields, audio_fields or video_fields"
+        reason = f"none of the columns {schema.names[:12]} holds a text, image, video or audio; {remedy}"
         yield reading.fault(1003, reason, modality=reading.home)
     elif repeated := sorted(name for name, count in Counter(schema.names).items() if count > 1):
         reason = f"the columns {repeated[:12]} stand in the file more than once; only the last of each is read"
@@ -135,7 +136,7 @@ def _interleaved_columns(
 
 
 def _dialogue_columns(schema: pa.Schema, settings: SourceSettings) -> list[pa.Field]:
-    """The columns of turns, or of prompts and answers, of a file that has no other texts and no media."""
+    """The columns of turns, of prompts and answers, else of bodies, of a file that has no other texts and no media."""
     prompts, answers = _named(schema, settings.prompt_fields), _named(schema, settings.answer_fields)
     turns = [field for field in _named(schema, settings.conversation_fields) if _is_list_of_structs(field.type)]
     pair = [
@@ -145,7 +146,8 @@ def _dialogue_columns(schema: pa.Schema, settings: SourceSettings) -> list[pa.Fi
     if all(pair):
         return [*turns, *(field for field in prompts if _may_be_said(field.type)), *pair[0], *pair[1]]
     asked, answered = ([field for field in side if _is_text(field.type)] for side in (prompts, answers))
-    return [*turns, *(asked + answered if asked and answered else [])]
+    found = [*turns, *(asked + answered if asked and answered else [])]
+    return found or [field for field in _named(schema, settings.body_fields) if _is_text(field.type)]
 
 
 def _by_word(name: str, named: dict[str, str]) -> str | None:

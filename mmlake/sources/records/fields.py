@@ -55,8 +55,8 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     sample.
 
     A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else
-    may be a dialogue; one about media of its sample is no text of theirs. A record that lists texts and images
-    both has said all its texts in their order.
+    may be a dialogue, or have a body; one about media of its sample is no text of theirs. A record that lists texts and
+    images both has said all its texts in their order.
     """
     if is_interleaved(fields, settings=settings):
         return []
@@ -105,8 +105,11 @@ def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: Sourc
             TextField(name, None, text, "document", own={"preference": preference}, is_kept=True)
             for name, text, preference in pair
         ]
-    found = dialogue_of(fields, settings=settings)
-    return [TextField(found[0], None, found[1], "document", is_kept=True)] if found is not None else []
+    if found := dialogue_of(fields, settings=settings):
+        return [TextField(found[0], None, found[1], "document", is_kept=True)]
+    (bodies,) = spellings(tuple(fields), settings.body_fields)
+    body = next((name for name in bodies if isinstance(fields[name], str) and fields[name].strip()), None)
+    return [TextField(body, None, fields[body], "document")] if body is not None else []
 
 
 def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
@@ -114,6 +117,7 @@ def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
     *plain, lists, prompts, answers, chosen, rejected = spellings(
         tuple(names),
         *(settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields),
+        settings.body_fields,
         *(settings.conversation_fields, settings.prompt_fields, settings.answer_fields),
         *(settings.chosen_fields, settings.rejected_fields),
     )

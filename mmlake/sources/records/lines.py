@@ -230,7 +230,8 @@ def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> 
     identity = first_field(fields, settings.id_fields)
     sample_id = names.of(fields[identity] if identity else None, number)
     if not found and not parts:
-        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
+        remedy = "name the one that is in sources.text_fields"
+        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field; {remedy}")
         blank = _row_of_fault(fault, label, path, sample_id)
         yield with_bytes(blank, canonical_json(fields).encode() if line.data is None else line.data)
         return

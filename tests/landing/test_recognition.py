@@ -1,0 +1,54 @@
+"""Files are recognised anew where settings say that other ones are tables of records: none is left between a table
+that it has become and the directory that it was a document of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmlake.lake import Lake
+from mmlake.pipeline import refresh
+from mmlake.settings import Settings
+from mmlake.sources import SourceSettings
+from mmlake.steps import ROW_STEPS, run_step
+from mmlake.tables import Slot
+from tests import make
+
+TABLE = "Rating,Remark\n" + "".join(f"{at},A stone lies at ford {at}.\n" for at in range(4))
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    return make.land(tmp_path / "in", {"notes.txt": b"A boat is at the pier.", "remarks.csv": TABLE.encode()})
+
+
+def texts(root: Path, landing: Path, settings: Settings) -> dict[str, list[str]]:
+    """The texts of each shard after a scan."""
+    lake = Lake(root, landing=landing, settings=settings)
+    refresh(lake)
+    found = {}
+    for key in lake.registry.keys("text"):
+        run_step(ROW_STEPS["items"], lake, "text", key)
+        found[key] = [row["text_content"] for row in lake.tables.read(Slot("items", "text", key)).to_pylist()]
+    return found
+
+
+def test_a_table_that_settings_make_one_is_read_as_records(tmp_path: Path, landing: Path) -> None:
+    named = Settings(sources=SourceSettings(text_fields=("remark",)))
+    root, expected = tmp_path / "lake", texts(tmp_path / "fresh", landing, named)
+    (before,) = texts(root, landing, Settings()).values()
+    assert len(before) == 2 and any("Rating" in one for one in before)
+    assert texts(root, landing, named) == expected
+    assert expected["remarks.csv"] == [f"A stone lies at ford {at}." for at in range(4)]
+    assert list(texts(root, landing, Settings()).values()) == [before]  # and back
+
+
+def test_what_did_not_change_is_not_opened_again(tmp_path: Path, landing: Path, monkeypatch) -> None:
+    settings = Settings(sources=SourceSettings(text_fields=("remark",)))
+    for _ in range(2):
+        refresh(Lake(tmp_path / "lake", landing=landing, settings=settings))
+    opened = []
+    monkeypatch.setattr("mmlake.landing.local.LocalLanding.head", lambda self, path, num: opened.append(path) or b"")
+    listing = refresh(Lake(tmp_path / "lake", landing=landing, settings=settings))
+    assert (opened, listing.unchanged) == ([], 2)
