@@ -18,6 +18,7 @@ from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
 from mmlake.steps import (
+    ROW_STEPS,
     Made,
     corpus_steps,
     forget,
@@ -47,7 +48,7 @@ def refresh(
     advance: called as files are opened.
     """
     known, recognised_by = lake.registry.known(), _recognised_by(lake)
-    # what was recognised without a plugin's connector, by one that is gone, or by other settings, is opened anew, once
+    # what was recognised by other connectors, code or settings is opened anew, once
     remembered = lake.registry.connectors()
     is_same = not known or recognised_by == remembered
     listed, failed = _listed(lake, known, at_most, advance) if is_same else _listed(lake, {}, None, advance)
@@ -93,10 +94,10 @@ def refresh(
 
 
 def _recognised_by(lake: Lake) -> str:
-    """What decides which shard a file is of: a table whose text has a name that the settings do not know is a document
-    among others."""
+    """What decides which shard a file is of: connectors, and settings, since a table whose text has a name that they do
+    not know is a document among others."""
     plugins = sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin})
-    return ",".join([*plugins, lake.settings.digest(("sources",))])
+    return ",".join([*plugins, ROW_STEPS["items"].code_version, lake.settings.digest(("sources",))])
 
 
 def _divided(gone: Iterable[Shard], now: Iterable[Shard]) -> list[Shard]:

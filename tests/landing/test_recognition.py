@@ -3,11 +3,13 @@ that it has become and the directory that it was a document of."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mmlake.lake import Lake
+from mmlake.landing import LocalLanding
 from mmlake.pipeline import refresh
 from mmlake.settings import Settings
 from mmlake.sources import SourceSettings
@@ -44,11 +46,20 @@ def test_a_table_that_settings_make_one_is_read_as_records(tmp_path: Path, landi
     assert list(texts(root, landing, Settings()).values()) == [before]  # and back
 
 
-def test_what_did_not_change_is_not_opened_again(tmp_path: Path, landing: Path, monkeypatch) -> None:
-    settings = Settings(sources=SourceSettings(text_fields=("remark",)))
-    for _ in range(2):
-        refresh(Lake(tmp_path / "lake", landing=landing, settings=settings))
-    opened = []
-    monkeypatch.setattr("mmlake.landing.local.LocalLanding.head", lambda self, path, num: opened.append(path) or b"")
-    listing = refresh(Lake(tmp_path / "lake", landing=landing, settings=settings))
-    assert (opened, listing.unchanged) == ([], 2)
+def test_files_are_opened_again_where_other_code_reads_them_and_then_no_more(tmp_path, landing, monkeypatch) -> None:
+    settings, opened = Settings(sources=SourceSettings(text_fields=("remark",))), set[str]()
+
+    class Noted(LocalLanding):
+        def head(self, path: str, size_bytes: int) -> bytes:
+            opened.add(path)
+            return super().head(path, size_bytes)
+
+    def files_opened() -> set[str]:
+        opened.clear()
+        refresh(Lake(tmp_path / "lake", landing=Noted(landing), settings=settings))
+        return set(opened)
+
+    assert (files_opened(), files_opened()) == ({"notes.txt", "remarks.csv"}, set())
+    later = replace(ROW_STEPS["items"], code_version="later")
+    monkeypatch.setattr("mmlake.pipeline.ROW_STEPS", ROW_STEPS | {"items": later})
+    assert (files_opened(), files_opened()) == ({"notes.txt", "remarks.csv"}, set())
