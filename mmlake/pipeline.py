@@ -42,16 +42,15 @@ def refresh(
     Of several landing zones, one that cannot be inspected is in `Listing.failures`, and its shards stay what they were.
     Raises what it raised where none can be.
 
-    at_most: new and changed shards that are opened; the others are left for the next scan. None opens all.
+    at_most: new and changed shards that are opened; the others are left for the next scan, as is what would be opened
+    anew because other settings recognise it where that is more. None opens all.
     settled_before_s: Unix time; shards touched after it are left for a later scan unless a `_SUCCESS` marker stands
     for them. None takes all.
     advance: called as files are opened.
     """
-    known, recognised_by = lake.registry.known(), _recognised_by(lake)
-    # what was recognised by other connectors, code or settings is opened anew, once
-    remembered = lake.registry.connectors()
-    is_same = not known or recognised_by == remembered
-    listed, failed = _listed(lake, known, at_most, advance) if is_same else _listed(lake, {}, None, advance)
+    known = lake.registry.known()
+    taken_over, will_be_same = _taken_over(lake, known, at_most)
+    listed, failed = _listed(lake, taken_over, at_most if taken_over or not known else None, advance)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [
@@ -86,11 +85,29 @@ def refresh(
             len(listing.gone),
             listing.unchanged,
         )
-    if recognised_by != remembered and not failed:
-        lake.registry.remember_connectors(recognised_by)
+    if will_be_same and not failed:
+        lake.registry.remember_connectors(_recognised_by(lake))
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
+
+
+def _taken_over(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tuple[Mapping[str, Shard], bool]:
+    """(what of the known shards is opened only where it has changed; whether all will then be recognised as of now).
+
+    What was recognised by other connectors, code or settings is opened anew, once, and not where that would be more
+    than may be opened."""
+    if not known or lake.registry.connectors() == _recognised_by(lake):
+        return known, True
+    if at_most is None or len(known) <= at_most:
+        return {}, True
+    _LOG.warning(
+        "files are recognised by other settings, connectors or code than the %d shards of lake %s were; what has "
+        "become a table since is not read until `mmlake run` opens all anew",
+        len(known),
+        lake.root,
+    )
+    return known, False
 
 
 def _recognised_by(lake: Lake) -> str:

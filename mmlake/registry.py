@@ -151,6 +151,8 @@ class Registry:
     def remember_connectors(self, signatures: str) -> None:
         """Remember the connectors of plugins that every known file was offered to, and the settings that it was
         recognised by: with others, all are opened anew."""
+        if signatures == self.connectors():
+            return
         with self._open() as database:
             database.execute(
                 "INSERT INTO facts VALUES ('connectors', ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",

@@ -63,3 +63,15 @@ def test_files_are_opened_again_where_other_code_reads_them_and_then_no_more(tmp
     later = replace(ROW_STEPS["items"], code_version="later")
     monkeypatch.setattr("mmlake.pipeline.ROW_STEPS", ROW_STEPS | {"items": later})
     assert (files_opened(), files_opened()) == ({"notes.txt", "remarks.csv"}, set())
+
+
+def test_a_scan_that_may_open_few_files_leaves_many_to_one_that_may_open_all(tmp_path, landing, caplog) -> None:
+    """A sensor's tick would end at its time limit, and begin anew at the next."""
+    make.land(landing, {"more.jsonl": make.jsonl([make.prose(1)])})
+    before, named = Settings(), Settings(sources=SourceSettings(text_fields=("remark", "text")))
+    root, expected = tmp_path / "lake", texts(tmp_path / "fresh", landing, named)
+    texts(root, landing, before)
+    listing = refresh(Lake(root, landing=landing, settings=named), at_most=1)
+    assert (listing.unchanged, listing.gone, "mmlake run" in caplog.text) == (2, (), True)
+    assert texts(root, landing, named) == expected
+    assert refresh(Lake(root, landing=landing, settings=named), at_most=1).unchanged == 3
