@@ -3,7 +3,9 @@ rounds, ratios.
 
     python benchmarks/shards.py [num_samples] [sample_bytes] [num_captions]
     python benchmarks/shards.py --workers [num_samples] [sample_bytes]
-The second form writes 16 source shards by 1, 2 and 4 writers, in wall-clock seconds.
+    python benchmarks/shards.py --again [num_samples] [sample_bytes]
+The second form writes 16 source shards by 1, 2 and 4 writers, in wall-clock seconds. The third takes shards that are
+there, and checks them, as each version of a lake does, with and without knowing which were hashed before.
 Each competitor runs in a process of its own, in turn. `limit` is what no shard writer or reader can beat: hashing the
 bytes, or reading them. The library `datasets` takes part where benchmarks/peers/datasets is an environment that has it.
 """
@@ -220,6 +222,39 @@ def compare_workers(num_samples: int, sample_bytes: int) -> None:
             print(f"{workers} writers: {ratio:.2f} x the speed of one")
 
 
+def compare_again(num_samples: int, sample_bytes: int) -> None:
+    """Print the CPU seconds that taking and checking shards costs which are there, of two versions."""
+    from mmlake.modalities import MODALITIES
+    from mmlake.shards import HashedFiles, verify_shards, write_shards
+    from mmlake.store import BlobStore
+
+    def version(root: Path, samples: pa.Table, id_: str, known: Path | None) -> None:
+        hashed = None if known is None else HashedFiles(known)
+        write_shards(
+            samples,
+            store=BlobStore(root / "blobs"),
+            out=root / "out",
+            manifest_id=id_,
+            modalities=tuple(MODALITIES),
+            hashed=hashed,
+        )
+        problems = verify_shards(root / "out" / id_, hashed=hashed, only_new=True)
+        assert not problems, problems
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        prepare(root, num_samples, sample_bytes, 0)
+        samples, ids = _samples(root), ("00" * 32, "11" * 32)
+        version(root, samples, ids[0], None)
+        time.sleep(3)  # what has just changed is hashed anyway
+        version(root, samples, ids[0], root / "known")
+        for name, known in (("hashed each time", None), ("known", root / "known")) * ROUNDS:
+            start = _cpu_s()
+            for id_ in ids:
+                version(root, samples, id_, known)
+            print(f"{name:18} {_cpu_s() - start:8.3f} cpu-s of {num_samples * sample_bytes / 1e6:.0f} MB, two versions")
+
+
 CONTESTS = {
     "write": [write_ours, write_webdataset, write_limit],
     "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_datasets, read_limit],
@@ -261,5 +296,7 @@ if __name__ == "__main__":
         print(globals()[sys.argv[2]](Path(sys.argv[3])))
     elif sys.argv[1:2] == ["--workers"]:
         compare_workers(*(int(value) for value in (sys.argv[2:] or ["1500", "120000"])))
+    elif sys.argv[1:2] == ["--again"]:
+        compare_again(*(int(value) for value in (sys.argv[2:] or ["1500", "250000"])))
     else:
         main(*(int(value) for value in (sys.argv[1:] or ["1500", "120000"])))
