@@ -227,7 +227,7 @@ class _Runner:
         failures = [event for event in result.all_events if event.is_step_failure]
         if any(_was_interrupted(event) for event in failures):
             raise KeyboardInterrupt
-        causes = [(event.step_key, *_root_cause(event)) for event in failures]
+        causes = [(event.step_key, *root_cause(event)) for event in failures]
         reasons = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
         raised = MmlakeError(
             f"run {result.run_id} of job {job} failed in {reasons}; inspect it with `mmlake ui`, repair the cause, run "
@@ -245,20 +245,22 @@ def _was_interrupted(event: dg.DagsterEvent) -> bool:
     return error is not None
 
 
-def _root_cause(event: dg.DagsterEvent) -> tuple[str, int]:
+def root_cause(event: dg.DagsterEvent) -> tuple[str, int]:
     """(what went wrong in one line, exit code) of a failed step: in our words alone where the error is ours, else
     with its class before them."""
     failure = event.step_failure_data.user_failure_data
     if failure is not None and failure.description:  # of a row asset: it says itself which partitions failed
         code = failure.metadata.get(EXIT_CODE)
         return failure.description, int(str(code.value)) if code is not None else MmlakeError.exit_code
-    error = event.step_failure_data.error
-    while error is not None and error.cause is not None:
+    error, causes = event.step_failure_data.error, []
+    while error is not None:
+        causes.append((error.message.strip().splitlines() or ["unknown"])[0].partition(": "))
         error = error.cause
-    line = (error.message.strip().splitlines() or ["unknown"])[0] if error is not None else "unknown"
-    name, _, words = line.partition(": ")
+    # ours say what to do about the cause that they have: the innermost of them knows most
+    for name, _, words in reversed(causes):
+        kind = getattr(errors, name.rpartition(".")[2], None)
+        if isinstance(kind, type) and issubclass(kind, MmlakeError):
+            return words, kind.exit_code
+    name, _, words = causes[-1] if causes else ("unknown", "", "")
     name = name.rpartition(".")[2]
-    kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, MmlakeError):
-        return words, kind.exit_code
     return f"{name}: {words}" if words else name, MmlakeError.exit_code

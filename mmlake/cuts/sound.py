@@ -60,15 +60,18 @@ def cut_sound(track: Path, out: Path, span: Span) -> Segment:
 
 def cut_recording(recording: Path, cuts: Sequence[tuple[Span, Path]]) -> list[Segment]:
     """The segments of a recording as FLAC at its own rate and channels, in the order of `cuts`, from one decode: 16
-    bit, and 24 where the source has more. Raises UnreadableItem 3001, 3301.
+    bit, and 24 where the source has more. Raises UnreadableItem 3001, 3303.
 
     cuts: (span, where to write it). A segment that the sound does not reach to its end is filled with silence.
     """
-    kind = _kind(recording)
+    subtype, in_order = _subtype(recording), sorted(cuts, key=lambda cut: cut[0].start_us)
+    writers: list[_Writer] = []
     with ExitStack() as stack:
-        in_order = sorted(cuts, key=lambda cut: cut[0].start_us)
-        writers = waiting = [_Writer(stack, span, out, kind) for span, out in in_order]
+        # the first block has the rate: what a header says may be another one, as that of Opus recorded at 16 kHz
         for rate_hz, position, block in placed_sound(recording, from_s=in_order[0][0].start_us / 1e6 - _AHEAD_S):
+            if not writers:
+                kind = _checked((rate_hz, block.shape[1], subtype))
+                writers = waiting = [_Writer(stack, span, out, kind) for span, out in in_order]
             if rate_hz != kind[0]:
                 continue  # a stream that changes its rate: what is left out becomes silence
             for writer in waiting:
@@ -76,6 +79,8 @@ def cut_recording(recording: Path, cuts: Sequence[tuple[Span, Path]]) -> list[Se
             waiting = [writer for writer in waiting if writer.position < writer.last]
             if not waiting:
                 break
+        if not writers:
+            raise UnreadableItem(FAILED, f"num_samples=0 from {in_order[0][0].start_us / 1e6:g} s on, expected some")
         for writer in waiting:
             writer.finish()
     made = {writer.out: writer.segment for writer in writers}
@@ -140,23 +145,28 @@ def _samples(span: Span, rate_hz: int) -> tuple[int, int]:
     return first, max(last, first + 1)
 
 
-def _kind(recording: Path) -> tuple[int, int, str]:
-    """(rate in Hz, channels, subtype of FLAC) of the recording's own samples. Raises UnreadableItem 3001, 3301."""
+def _subtype(recording: Path) -> str:
+    """The subtype of FLAC that holds the recording's own samples. Raises UnreadableItem 3001, 3303."""
     with open_media(recording) as container:
         if (stream := sound_stream(container)) is None:
             raise UnreadableItem(FAILED, "num_audio_streams=0 not in [1, inf)")
         codec = stream.codec_context
-        rate_hz, num_channels = codec.sample_rate, codec.channels
         is_deep = codec.name.startswith(_DEEP_CODECS) or (
             codec.format is not None and codec.format.name in _DEEP_FORMATS
         )
+    return "PCM_24" if is_deep else "PCM_16"
+
+
+def _checked(kind: tuple[int, int, str]) -> tuple[int, int, str]:
+    """The same (rate in Hz, channels, subtype). Raises UnreadableItem 3303 where FLAC cannot hold that."""
+    rate_hz, num_channels, _ = kind
     if not 0 < num_channels <= _MAX_CHANNELS or not 0 < rate_hz <= _MAX_RATE_HZ:
         raise UnreadableItem(
             FAILED,
             f"sample_rate_hz={rate_hz} not in [1, {_MAX_RATE_HZ}] or num_channels={num_channels} not in [1, "
             f"{_MAX_CHANNELS}]",
         )
-    return rate_hz, num_channels, "PCM_24" if is_deep else "PCM_16"
+    return kind
 
 
 def _flac(out: Path, rate_hz: int, num_channels: int, subtype: str) -> Any:

@@ -39,6 +39,8 @@ _PLAYLIST_HEADS = (
     b"v=0\n",
     b"#!",
 )
+_AMR = b"#!AMR"  # sound, for all that it begins as a script does
+
 _MP4_TOP = frozenset(
     (
         b"ftyp",
@@ -70,7 +72,8 @@ def opened(path: Path) -> Iterator[InputContainer]:
     everything else that does not open."""
     with path.open("rb") as file:
         head = file.read(512)
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PLAYLIST_HEADS):
+    is_playlist = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PLAYLIST_HEADS)
+    if is_playlist and not head.startswith(_AMR):
         raise UnreadableItem(
             3005,
             f"the file begins with {head[:8]!r}, which names other files to open; formats that may be opened hold "

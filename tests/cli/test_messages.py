@@ -6,15 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from typer.testing import CliRunner, Result
 
 from mmlake.cli.app import main
-from mmlake.errors import SettingsError
+from mmlake.errors import ContractBroken, SettingsError, UnreadableItem
 from mmlake.landing import LocalLanding
 from mmlake.landing.local import refuse_around
 from mmlake_assets import event_storage
 from mmlake_assets.console import app
+from mmlake_assets.run import root_cause
 from tests import make
 
 
@@ -148,3 +150,28 @@ def test_words_in_a_script_that_the_encoder_has_none_of_are_searched_for_without
     assert result.exit_code == 0
     assert "searched by words alone, without their vector" in " ".join(result.output.split())
     assert "minilm-l6 has no words of their script" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("raised", "cause", "expected"),
+    [
+        (ContractBroken("unit 1 cannot be cut"), UnreadableItem(3303, "num_samples=0"), ("unit 1 cannot be cut", 9)),
+        (ContractBroken("no sum"), OSError("disk full"), ("no sum", 9)),
+        (SettingsError("outer"), ContractBroken("inner"), ("inner", 9)),
+        (ValueError("outer"), OSError("disk full"), ("OSError: disk full", 1)),
+    ],
+)
+def test_a_failed_step_is_explained_in_our_words_where_there_are_some(raised, cause, expected) -> None:
+    """An item's own error, which names no unit and no remedy, stood there in place of ours."""
+
+    @dg.op
+    def fails() -> None:
+        raise raised from cause
+
+    @dg.job
+    def job() -> None:
+        fails()
+
+    result = job.execute_in_process(raise_on_error=False, run_config={"loggers": {"console": {"config": {}}}})
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    assert root_cause(event) == expected

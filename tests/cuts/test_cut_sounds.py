@@ -92,6 +92,17 @@ def test_the_sound_of_a_container_is_cut_at_its_own_rate(tmp_path) -> None:
     assert (made.sample_rate_hz, made.num_channels, made.num_samples) == (44_100, 2, 44_100)
 
 
+@pytest.mark.parametrize("rate_hz", [8000, 16_000, 24_000])
+def test_opus_of_another_rate_than_its_header_has_is_cut(tmp_path, rate_hz: int) -> None:
+    """Its stream says 48 kHz, whatever was recorded; it is decoded at the rate of the recording."""
+    tone = np.sin(np.arange(rate_hz * 4) * 440 * 2 * np.pi / rate_hz) / 2
+    soundfile.write(tmp_path / "x.ogg", tone, rate_hz, format="OGG", subtype="OPUS")
+    (made,) = cut_recording(tmp_path / "x.ogg", [(span(1_000_000, 3_000_000), tmp_path / "cut.flac")])
+    samples, found_hz = soundfile.read(tmp_path / "cut.flac")
+    assert (made.sample_rate_hz, made.num_samples, found_hz, len(samples)) == (rate_hz, 2 * rate_hz) * 2
+    assert np.corrcoef(samples, tone[rate_hz : 3 * rate_hz])[0, 1] > 0.95
+
+
 def test_a_segment_behind_the_end_is_refused(tmp_path) -> None:
     recording = written(tmp_path / "x.wav", noise(8000), 8000)
     with pytest.raises(UnreadableItem) as raised:

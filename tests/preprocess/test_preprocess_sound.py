@@ -43,6 +43,19 @@ def test_each_format_becomes_mono_16_khz_of_the_same_length(tmp_path, kind, rate
     assert abs(len(samples) / 16000 - 1.5) < 0.06
 
 
+def test_a_recording_of_a_mobile_telephone_is_no_script(tmp_path):
+    """AMR begins with `#!`, as what starts a program does."""
+    with av.open(tmp_path / "a.amr", "w") as out:
+        stream = out.add_stream("libopencore_amrnb", rate=8000, layout="mono")
+        stream.bit_rate = 12_200
+        frame = av.AudioFrame.from_ndarray((tone(1.5, 8000) * 32767).astype(np.int16)[None], "s16", "mono")
+        frame.sample_rate = 8000
+        for packet in (*stream.encode(frame), *stream.encode(None)):
+            out.mux(packet)
+    columns, samples = track_of(tmp_path / "a.amr", (tmp_path / "a.amr").read_bytes())
+    assert (columns["sample_rate_hz"], len(samples) / 16000) == (8000, pytest.approx(1.5, abs=0.06))
+
+
 def test_the_pitch_survives_resampling(tmp_path):
     _, samples = track_of(tmp_path / "a.wav", wav(tone(2, 44100, pitch_hz=1000), 44100))
     spectrum = np.abs(np.fft.rfft(samples[:16000]))
