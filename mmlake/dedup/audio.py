@@ -158,6 +158,18 @@ class Recordings:
         words = max(self._bands[at], self._chroma[at], key=len)
         return bool(firm_bits(words).any()) and num_changes(words) >= _EQUAL_CHANGES
 
+    def part_in(self, short: int, long: int) -> tuple[float, float, tuple[float, ...]]:
+        """(share of the sound of the shorter one that the longer one has in one piece, how alike that is, its start and
+        end in seconds in either); zeros where it has nothing."""
+        chroma = _common(self._chroma, short, long, _CHROMA_PART)
+        is_enough = chroma.evidence >= self._settings.audio_evidence
+        bands = NOWHERE if is_enough else _common(self._bands, short, long, _BANDS_PART)
+        if is_enough or _agree(chroma, bands):
+            return chroma.covered[0], chroma.correlation, _chroma_spans_s(chroma)
+        if _is_inside(bands, self._settings.audio_brief_evidence):
+            return bands.covered[0], bands.correlation, _bands_spans_s(bands)
+        return 0.0, 0.0, (0.0,) * 4
+
     def _compared(self, short: int, long: int) -> tuple[int, float, int, tuple[float, ...]]:
         """(relation of the shorter one to the longer one, score, method, spans in seconds)."""
         if self._prints[short] == self._prints[long] and self._says_enough(short):
@@ -211,11 +223,13 @@ def _sides(common: Common) -> list[tuple[float, int, int]]:
 
 
 def _is_covered(share: float, begin: int, end: int, step_s: float) -> bool:
-    """Whether what is not in the common part may be lost: a tenth, a quarter of what is brief, never more than 10 s.
-    Words at a cut cover both sides of it."""
-    total_s = (end - begin) * step_s / max(share, 1e-9)
-    lost_s = (1 - share) * total_s
-    return share > 0 and lost_s <= min(max(_LOST * total_s, min(_LOST_AT_CUTS_S, 0.25 * total_s)), _MOST_LOST_S)
+    return share > 0 and may_be_lost(1 - share, (end - begin) * step_s / max(share, 1e-9))
+
+
+def may_be_lost(share: float, total_s: float) -> bool:
+    """Whether so much of a recording may be in no common part: a tenth, a quarter of what is brief, never more than
+    10 s. Words at a cut cover both sides of it."""
+    return share * total_s <= min(max(_LOST * total_s, min(_LOST_AT_CUTS_S, 0.25 * total_s)), _MOST_LOST_S)
 
 
 def _finer_relation(chroma: Common, bands: Common) -> int:

@@ -182,7 +182,7 @@ def _followed(
             part = short[starts[step] : starts[step] + size]
             tried = current + _by_distance(drift)
             places = starts[step] + tried[:, None] + np.arange(size)
-            gains = _gains(part, _words_at(long, places))
+            gains = _gains(part, words_at(long, places))
             best = int(np.argmax(gains))
             if gains[best] >= _KEPT * firm_bits(part).sum():
                 current = int(tried[best])
@@ -197,7 +197,7 @@ def _by_distance(drift: int) -> NDArray[np.int64]:
     return np.concatenate(([0], np.stack((-steps, steps), axis=1).ravel()))
 
 
-def _words_at(words: Words, places: NDArray[np.int64]) -> Words:
+def words_at(words: Words, places: NDArray[np.int64]) -> Words:
     """The words at the places; silent ones outside."""
     inside = (places >= 0) & (places < len(words))
     return np.where(inside, words[np.clip(places, 0, len(words) - 1)], np.uint64(0))
@@ -205,7 +205,7 @@ def _words_at(words: Words, places: NDArray[np.int64]) -> Words:
 
 def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int) -> Common:
     """What the best stretch of the path holds."""
-    other = _words_at(long, places)
+    other = words_at(long, places)
     firm = (short & other) >> _HALF
     gain = np.bitwise_count(firm).astype(np.int64) - 2 * np.bitwise_count((short ^ other) & firm).astype(np.int64)
     full = (firm_bits(short) + firm_bits(other)) / 2

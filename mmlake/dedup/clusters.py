@@ -22,7 +22,7 @@ from mmlake.dedup.survivors import Standing, standing_of
 from mmlake.errors import ContractBroken
 
 _TIERS = ("near", "semantic")  # cheapest first
-_RELATIONS = ("same", "inside")  # of what goes
+_RELATIONS = ("same", "inside", "across")  # of what goes
 
 
 def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] = ()) -> pa.Table:
@@ -83,6 +83,10 @@ def _edges(pairs: pa.Table, digests: pa.Array) -> pa.Table:
     return edges.sort_by([(name, "descending" if name == "score" else "ascending") for name in _ORDER]).combine_chunks()
 
 
+_WITHIN = {
+    "inside": "lies inside the survivor",
+    "across": "lies in the survivor and what is next to it in its item",
+}
 _ORDER = ("rank", "score", "method", "left", "right", "relation")
 
 
@@ -125,16 +129,17 @@ def _reasons(
     standing: Standing, keepers: Positions, goers: Positions, edges: pa.Table, num_followers_N: Positions
 ) -> pa.Array:
     """Why each of the one stays and each of the others goes."""
-    is_inside = np.asarray(pc.equal(edges["relation"], "inside"))
-    num_members = np.where(is_inside, 2, 1 + num_followers_N[keepers])
-    of_pair = np.where(is_inside, "lies inside the survivor", "smallest digest")
+    relations = edges["relation"].to_pylist()
+    num_members = np.where([one in _WITHIN for one in relations], 2, 1 + num_followers_N[keepers])
+    of_pair = [_WITHIN.get(one, "smallest digest") for one in relations]
     found = [
-        standing.reason(keeper, goer, num_members=num, method=method) or other
-        for keeper, goer, num, other, method in zip(
+        other if is_across else standing.reason(keeper, goer, num_members=num, method=method) or other
+        for keeper, goer, num, other, is_across, method in zip(
             keepers.tolist(),
             goers.tolist(),
             num_members.tolist(),
-            of_pair.tolist(),
+            of_pair,
+            [one == "across" for one in relations],
             edges["method"].to_pylist(),
             strict=True,
         )

@@ -13,8 +13,9 @@ from mmlake.dedup.led import AS_ALIKE, Edge, Led, Walked
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 
-NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
-RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
+NONE, SAME, INSIDE, HOLDS, OVERLAPS, ACROSS = range(6)
+# as PAIRS says it, of `right`
+RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps", ACROSS: "across"}
 _DETAIL_WEIGHT = 0.3  # frames and tones, which the score is less for, count more
 SIBLING_SCORE = 0.85  # of two spans of one item
 MOST_OVERLAPS = 4  # of one comparison with several: a jingle that thousands share is shown by a few of them

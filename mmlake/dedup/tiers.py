@@ -9,13 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
-from mmlake.dedup import audio, estimates, image, image_matcher, nearest, text, text_matching, video, video_matcher
+from mmlake.dedup import (
+    audio,
+    audio_across,
+    estimates,
+    image,
+    image_matcher,
+    nearest,
+    text,
+    text_matching,
+    video,
+    video_matcher,
+)
+from mmlake.dedup.across import Covers, Places, led_across
 from mmlake.dedup.ahead import Ahead, can_be_sent
 from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.edges import table_of
@@ -79,6 +92,8 @@ class Tier:
     # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
     # (mmlake.dedup.near_recall); None: nothing is estimated
     nearest: Callable[[PrintTable, Positions], Scores] | None = None
+    # what says whether units of one item behind each other hold all of a unit (mmlake.dedup.across); None: not asked
+    covers: Callable[[PrintTable, DedupSettings], Covers] | None = None
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -202,6 +217,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=video_matcher.FilmMatcher,
         is_pairwise=True,
         nearest=nearest.films,
+        covers=video_matcher.FilmMatcher,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
         source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
@@ -218,6 +234,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=audio.matcher,
         is_pairwise=True,
         nearest=nearest.sounds,
+        covers=audio_across.Runs,
         derived=audio.keys,
         bound=lambda settings: audio.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
@@ -275,6 +292,8 @@ def near_pairs(
             if tier.nearest is not None and len(digests):
                 how["then"] = partial(_estimate, recalls, standing, prints, tier.nearest, units, settings.seed)
             edges = joined_tier(tier, prints, units, standing, **how)
+            if tier.covers is not None and (places_of := _places(rows)) is not None:
+                edges = led_across(edges, standing, places_of, tier.covers(prints, settings))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
@@ -353,6 +372,15 @@ def _items(rows: pa.Table | None) -> pa.Array | None:
     if rows is None or "parent_digest" not in rows.column_names:
         return None
     return pa.chunked_array(rows["parent_digest"]).combine_chunks()
+
+
+def _places(rows: pa.Table | None) -> Places | None:
+    """Where units lie in their items, where that is known and one is a span."""
+    if rows is None or not {"parent_digest", "start", "end"} <= set(rows.column_names):
+        return None
+    items = pa.chunked_array(rows["parent_digest"]).combine_chunks().dictionary_encode().indices
+    times = (rows[name].cast(pa.int64()).fill_null(0) for name in ("start", "end"))
+    return Places(items.to_numpy().astype(np.int64), *(column.to_numpy() for column in times))
 
 
 def _standing(rows: pa.Table | None, criteria: Sequence[Criterion], num: int) -> Standing:

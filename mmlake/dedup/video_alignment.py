@@ -7,7 +7,7 @@ each other, but other movements; so what moves must correlate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +17,11 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_hashes import MIRROR
 from mmlake.dedup.video_luma import between_frames, counterpart, movement, quieted, resampled, smoothed
-from mmlake.dedup.video_votes import MOVED, Film, Line, Way, lines_of, plain_lines_of
+from mmlake.dedup.video_votes import MOVED, Film, Line, Way, line_like, lines_of, plain_lines_of
 
 _POLISHED = 0.3  # from this score on, where frames agree and movement does not, the line is moved and turned a little
 _MOVES, _TURNS = (0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5), (1.0, 0.96, 1.04, 0.92, 1.08)
+_MOST_PARTS = 6  # that one film is looked for in another by
 _SURE = 0.9  # score of a copy whose alignment needs no search
 _WHOLE = 0.95  # of the shorter film; where so much is found, no other alignment is tried
 _MAX_COMPARED = 2_048  # aligned frames whose movement is compared, evenly chosen
@@ -45,6 +46,7 @@ class Part(NamedTuple):
     is_mirrored: bool
     is_plain: bool  # picture on picture at one speed: the alignment was not searched for in many ways
     is_still: bool  # nothing moves in it that could distinguish it from another
+    line: Line
 
 
 def common_part(a: Film, b: Film, *, settings: DedupSettings) -> Part | None:
@@ -64,6 +66,36 @@ def common_part(a: Film, b: Film, *, settings: DedupSettings) -> Part | None:
         if best is not None and best.score >= settings.video_match and best.covered_a >= _WHOLE:
             break
     return best
+
+
+def parts_in(a: Film, b: Film, *, settings: DedupSettings, least: int) -> list[Part]:
+    """What the first film has in common with the other, in several parts: the best one, and others of at least so many
+    frames laid on it in the same way, earlier or later."""
+    best = common_part(a, b, settings=settings)
+    if best is None or best.score < settings.video_match or best.is_still:
+        return []
+    found, rest = [best], [(0, best.span_a[0]), (best.span_a[1], len(a.moved_N))]
+    while rest and len(found) < _MOST_PARTS:
+        first, end = rest.pop(0)
+        if end - first < least:
+            continue
+        piece = a.cut(first, end)
+        line = line_like(piece, b, best.line, settings.video_frame_bits)
+        part = None if line is None else _judged(piece, b, line, settings)
+        if part is None or part.score < settings.video_match or part.is_still or part.num_frames < least:
+            continue
+        low, high = part.span_a[0] + first, part.span_a[1] + first
+        found.append(part._replace(span_a=(low, high)))
+        rest += [(first, low), (high, end)]
+    return found
+
+
+def covered_by(film: Film, parts: Sequence[Part]) -> float:
+    """The share of the film that lies in the parts, as `Part.covered_a` of one."""
+    is_in = np.zeros(len(film.adds_N), np.bool_)
+    for part in parts:
+        is_in[slice(*part.span_a)] = True
+    return _share(film, is_in)
 
 
 def _worth(part: Part) -> float:
@@ -134,7 +166,7 @@ def _judged(a: Film, b: Film, line: Line, settings: DedupSettings) -> Part | Non
     span_a, span_b = (int(left[0]), int(left[-1]) + 1), (int(right[0]), int(right[-1]) + 1)
     score, is_still = _likeness(a, b, line.way, left[structured], places[structured], bits[structured], settings)
     return Part(
-        score=score, is_still=is_still,
+        score=score, is_still=is_still, line=line,
         span_a=span_a, span_b=span_b, num_frames=num, is_mirrored=line.way.is_mirrored,
         covered_a=_covered(a, span_a), covered_b=_covered(b, span_b),
         is_plain=line.way.window_a == line.way.window_b == 0 and line.speed == 1.0 and line.shift.is_integer(),
@@ -153,11 +185,16 @@ def _densest(gains: NDArray[np.int64]) -> slice:
 def _covered(film: Film, span: tuple[int, int]) -> float:
     """The share of the film that lies in the span: of an empty road with one car, the empty part is not most of it, and
     a picture frozen at an end is no part of what there is to cover."""
-    part = slice(*span)
-    frames = float(film.adds_N[part].sum() / max(1, film.adds_N.sum()))
+    is_in = np.zeros(len(film.adds_N), np.bool_)
+    is_in[slice(*span)] = True
+    return _share(film, is_in)
+
+
+def _share(film: Film, is_in: NDArray[np.bool_]) -> float:
+    frames = float(film.adds_N[is_in].sum() / max(1, film.adds_N.sum()))
     moved = np.where(film.adds_N, film.moved_N, 0.0)
     total = moved.sum()
-    return min(frames, float(moved[part].sum() / total) + _MOVED_SLACK) if total else frames
+    return min(frames, float(moved[is_in].sum() / total) + _MOVED_SLACK) if total else frames
 
 
 def _likeness(

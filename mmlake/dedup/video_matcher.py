@@ -12,7 +12,7 @@ from mmlake.dedup.matching import INSIDE, NONE, OVERLAPS, SAME, Found
 from mmlake.dedup.perceptual import unpack_bytes
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.video_alignment import Part, common_part
+from mmlake.dedup.video_alignment import Part, common_part, covered_by, parts_in
 from mmlake.dedup.video_detail import Detail, Shown, detail_of, shared_detail, shows_the_same
 from mmlake.dedup.video_hashes import WINDOWS
 from mmlake.dedup.video_votes import Film
@@ -25,6 +25,7 @@ _INSIDE_FRACTION = 0.9  # of a film's frames that lie inside another one, for th
 # two clips of one signer of 2 s reach .78 where window, speed and shift are all free
 _SHORT_S, _SHORT_MARGIN = 3.0, 0.1
 _MIN_COMMON_S = 2.0  # shorter parts that two films have in common are not worth a word
+_LEAST_PART_S = 1.0  # of a film that another has in several parts, all laid on it in one way
 _NUM_KEPT = 512  # films whose prints are held as arrays at once
 # next to the score, which varies by more among copies that show the same: it says how far movement agrees
 _DETAIL_WEIGHT = 10.0
@@ -72,6 +73,16 @@ class FilmMatcher:
         detail = _DETAIL_WEIGHT * shared_detail(self._detail(a), self._detail(b), part)
         spans_s = tuple(found.spans_s[0].tolist())
         return int(found.relation[0]), float(found.score[0]), int(found.method[0]), spans_s, detail
+
+    def covered(self, one: int, run: Positions, seconds: NDArray[np.float64]) -> float:
+        """See `mmlake.dedup.across.Covers`."""
+        film = self._film(one)
+        whole = Film.laid([self._film(at) for at in run.tolist()])
+        least = round(_LEAST_PART_S / self._settings.video_step_s)
+        parts = parts_in(film, whole, settings=self._settings, least=least)
+        if not parts or self._relation(parts[0]) == NONE or covered_by(film, parts) < _INSIDE_FRACTION:
+            return 0.0
+        return min(part.score for part in parts)
 
     def _shows_the_same(self, a: int, b: int, part: Part) -> bool:
         sides = (

@@ -5,7 +5,7 @@ Enters: two films. Leaves: the lines of time that `video_alignment` then judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +45,20 @@ class Film(NamedTuple):
     is_structured_N: NDArray[np.bool_]
     moved_N: NDArray[np.float64]  # how far each frame with structure is from their mean: what happens in it
     adds_N: NDArray[np.bool_]  # frames with structure that add something: not those of a picture frozen at an end
+
+    def cut(self, first: int, end: int) -> Film:
+        """The film of these frames."""
+        return Film.of(self.hashes_VNW[:, first:end], self.luma_VN64[:, first:end])
+
+    @classmethod
+    def laid(cls, films: Sequence[Film]) -> Film:
+        """The film of several behind each other; what has no bars is its own whole picture."""
+        num = max(len(film.hashes_VNW) for film in films)
+        views = [np.minimum(np.arange(num), len(film.hashes_VNW) - 1) for film in films]
+        return cls.of(
+            np.concatenate([film.hashes_VNW[view] for film, view in zip(films, views, strict=True)], axis=1),
+            np.concatenate([film.luma_VN64[view] for film, view in zip(films, views, strict=True)], axis=1),
+        )
 
     @classmethod
     def of(cls, hashes_VNW: NDArray[np.uint64], luma_VN64: NDArray[np.uint8]) -> Film:
@@ -126,6 +140,19 @@ def _evenly(frames: Positions, num: int) -> Positions:
     """At most so many of the frames."""
     chosen: Positions = frames[np.unique(np.linspace(0, len(frames) - 1, min(num, len(frames))).astype(int))]
     return chosen
+
+
+def line_like(a: Film, b: Film, line: Line, radius: int) -> Line | None:
+    """The alignment that most frames vote for among those that differ from a line by their shift alone."""
+    frames, places = _evenly(np.flatnonzero(a.is_structured_N), _NUM_ANCHORS), np.flatnonzero(b.is_structured_N)
+    if not len(frames) or len(frames) * len(places) > _MAX_COMPARED:
+        return None
+    votes = _votes(a, b, line.way, _all_near(frames, places), radius)
+    return (
+        Line(line.way, line.speed, _peaks(votes.left, votes.right, votes.weights, line.speed)[1])
+        if len(votes.left)
+        else None
+    )
 
 
 def lines_of(a: Film, b: Film, radius: int) -> list[Line]:

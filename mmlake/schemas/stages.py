@@ -162,7 +162,12 @@ PAIRS = TableSchema(
             required("right", pa.string(), "what goes for it"),
             required("tier", pa.string(), "near or semantic"),
             required("method", pa.string()),
-            required("relation", pa.string(), "same, inside (right lies inside left), overlaps or apart (both stay)"),
+            required(
+                "relation",
+                pa.string(),
+                "same, inside (right lies inside left), across (right lies in left and what is next to it in its "
+                "item), overlaps or apart (both stay)",
+            ),
             required("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
             required("bound", pa.float64(), "smallest score that counts by the tier's first method"),
             *(
@@ -210,7 +215,7 @@ CLUSTERS = TableSchema(
             ),
             optional("method", pa.string()),
             optional("score", pa.float64(), "of a duplicate with its survivor"),
-            optional("relation", pa.string(), "of a duplicate to its survivor: same or inside"),
+            optional("relation", pa.string(), "of a duplicate to its survivor: same, inside or across"),
             optional("reason", pa.string(), "why the survivor stays and the duplicate goes"),
             required(
                 "radius", pa.float64(), "1 - the smallest score of a duplicate of the cluster; 0 where there is none"

@@ -50,8 +50,9 @@ def _digests_where(job: Job, table: str, column: str, values: Sequence[str]) -> 
 
 
 def nodes(job: Job) -> pa.Table:
-    """A row per compared unit, sorted: its digest and that of its item, the priority of its source, whether its verdict
-    is clean, the number of its occurrences, and a column for each of the modality's criteria."""
+    """A row per compared unit, sorted: its digest and that of its item, its place in it in microseconds, the priority
+    of its source, whether its verdict is clean, the number of its occurrences, and a column for each of the modality's
+    criteria."""
     tables = job.lake.tables
     digests = compared(job)
     units = tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
@@ -64,6 +65,8 @@ def nodes(job: Job) -> pa.Table:
     columns = {
         "digest": digests,
         "parent_digest": parents,
+        "start": units["start"],
+        "end": units["end"],
         "priority": occurrences["least"].take(at),
         "is_clean": pc.is_in(digests, value_set=clean),
         "num_occurrences": occurrences["num"].take(at).cast(pa.int32()),

@@ -297,7 +297,7 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
             found_pairs = {
                 (min(row["left"], row["right"]), max(row["left"], row["right"]))
                 for row in lake.tables.read(Slot(f"{tier}_duplicates", modality)).to_pylist()
-                if row["relation"] in ("same", "inside")
+                if row["relation"] in ("same", "inside", "across")
             }
             together = _together(lake, modality)
             admitted = {row["digest"] for row in rows if row["modality"] == modality and row["status"] in ADMITTED}

@@ -14,6 +14,7 @@ from mmlake.dedup.survivors import standing_of
 from mmlake.dedup.video_alignment import Part
 from mmlake.dedup.video_detail import MOMENT_WORDS, detail_of, shared_detail
 from mmlake.dedup.video_matcher import METHODS, FilmMatcher
+from mmlake.dedup.video_votes import Line, Way
 from tests.quality.test_quality_video_fidelity import film, frames, measured, resized
 
 SETTINGS = DedupSettings()
@@ -106,7 +107,7 @@ def test_a_level_that_a_conversion_costs_makes_a_copy_no_less_close(levels, is_a
     moments = np.random.default_rng(0).integers(40, 200, (2, MOMENT_WORDS * 8)).astype(np.uint8)
     moments[1] = moments[0].astype(int) + levels
     one, other = (detail_of(np.append(np.uint64(8), pack_bytes(moment))) for moment in moments)
-    whole = Part(1.0, (0, 8), (0, 8), 1.0, 1.0, 8, False, True, False)
+    whole = Part(1.0, (0, 8), (0, 8), 1.0, 1.0, 8, False, True, False, Line(Way(0, 0, 0, 0, False), 1.0, 0.0))
     assert (shared_detail(one, other, whole) == pytest.approx(1.0, abs=1e-4)) == is_as_close
 
 

@@ -1,0 +1,221 @@
+"""Copies that were cut at other places: units of which no other unit has all, but the units of one item together.
+
+A film that was trimmed and coded again is cut into units at other borders, as is an excerpt that crosses a border of
+what it was taken from: each of its units overlaps two of the original's, and by pairs alone all would stay. So a unit
+that only overlaps others is compared once more, with units of one item behind each other (a run). Where the run holds
+all of it, in one part or in several, it goes for the unit of the run that it has most in common with.
+
+Enters: the edges at which a join ends. Leaves: the same, with ACROSS in place of OVERLAPS where that is so. What they
+come to depends on the edges and the prints alone, so a join that goes on from an earlier one ends at the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.led import Edge, EdgeRows, Edges
+from mmlake.dedup.matching import ACROSS, INSIDE, OVERLAPS, SAME
+from mmlake.dedup.prints import Positions
+from mmlake.dedup.star_edges import Stars
+from mmlake.dedup.survivors import Standing
+
+_MOST_ITEMS = 2  # whose units a unit is compared with: those that it has most in common with
+_LEAST_SHARE = 0.2  # of a unit, in common with one item: less is a jingle, or an intro
+_MOST_UNITS = 6  # of a run: a unit has at most 30 s, most others at least 10
+_MARGIN_S = 2.0  # by which a run is longer than what it has to hold: spans of common parts are that exact
+_GAP_US = 20_000  # between two units that follow each other: borders are whole frames or hops
+
+
+class Covers(Protocol):
+    """A matcher that knows what a unit has in common with several others behind each other."""
+
+    def covered(self, one: int, run: Positions, seconds: NDArray[np.float64]) -> float:
+        """How alike the unit and what it has in common with the run are, 0..1; 0 where the run does not hold all of it.
+        seconds: how long each unit of the run is; None of them has a gap behind it."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where in which item each unit lies; arrays with a row per unit."""
+
+    items: Positions  # a number that stands for the item
+    starts_us: NDArray[np.int64]
+    ends_us: NDArray[np.int64]
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """How long each unit is."""
+        found: NDArray[np.float64] = (self.ends_us - self.starts_us) / 1e6
+        return found
+
+
+class _Meeting(NamedTuple):
+    """What a unit has in common with the units of one item."""
+
+    shared_s: float
+    other: int  # the unit of the item that it has most in common with
+    others: tuple[int, ...]  # all that it has something in common with
+    span_s: tuple[float, float, float, float]  # of both
+    score: float
+    method: int
+
+
+def led_across(edges: Stars, standing: Standing, places: Places, covers: Covers) -> Stars:
+    """The edges, with units that lie in a run of another item's units led by one of these.
+
+    Units of the item whose best unit stands last go first, and nothing goes for what went: of two items that hold each
+    other one stays.
+    """
+    table = _table(edges)
+    rows = np.flatnonzero(table.relation == OVERLAPS)
+    if not len(rows) or table.spans_s is None:
+        return edges
+    walk = _Walk(table, standing, places, covers)
+    for one, meetings in walk.in_turn(rows):
+        for meeting in meetings:
+            if walk.lead(one, meeting):
+                break
+    return walk.edges()
+
+
+class _Walk:
+    """What goes across, while it is found out."""
+
+    def __init__(self, table: Edges, standing: Standing, places: Places, covers: Covers) -> None:
+        self._table, self._standing, self._places, self._covers = table, standing, places, covers
+        self._keeper = np.arange(len(standing))
+        follows = np.flatnonzero((table.relation == SAME) | (table.relation == INSIDE))
+        self._keeper[table.right[follows]] = table.left[follows]
+        self._followers = table.right[follows][np.argsort(table.left[follows], kind="stable")]
+        self._leaders = np.sort(table.left[follows], kind="stable")
+        self._place = np.empty(len(standing), np.int64)
+        self._place[standing.order()] = np.arange(len(standing))
+        self._order = np.lexsort((places.starts_us, places.items))  # units of one item together, in time
+        self._at = np.empty(len(standing), np.int64)
+        self._at[self._order] = np.arange(len(standing))
+        self._gone: set[int] = set()
+        self._wanted: set[int] = set()  # by what went
+        self._found: dict[int, tuple[int, Edge]] = {}  # what goes: for whom, and how
+
+    def in_turn(self, rows: Positions) -> Iterator[tuple[int, list[_Meeting]]]:
+        """Each unit that stays and overlaps units of other items, with what it has in common with which of them."""
+        sides = self._table.left[rows], self._table.right[rows]
+        spans = self._table.spans_s
+        assert spans is not None
+        met: dict[int, dict[int, list[tuple[int, int, tuple[float, ...]]]]] = {}
+        for ones, others, columns in ((*sides, [0, 1, 2, 3]), (*sides[::-1], [2, 3, 0, 1])):
+            is_usable = (self._keeper[ones] == ones) & (self._places.items[ones] != self._places.items[others])
+            for row, one, other in zip(
+                rows[is_usable].tolist(), ones[is_usable].tolist(), others[is_usable].tolist(), strict=True
+            ):
+                of_item = met.setdefault(one, {}).setdefault(int(self._places.items[other]), [])
+                of_item.append((row, other, tuple(spans[row, columns].tolist())))
+        units = np.array(sorted(met), np.int64)
+        best = np.full(int(self._places.items.max(initial=0)) + 1, len(self._place))
+        np.minimum.at(best, self._places.items, self._place)
+        last = np.lexsort((self._places.starts_us[units], -best[self._places.items[units]]))
+        for one in units[last].tolist():
+            meetings = sorted(map(self._meeting, met[one].values()), key=self._least)
+            yield one, [meeting for meeting in meetings[:_MOST_ITEMS] if self._is_enough(one, meeting)]
+
+    def _meeting(self, rows: list[tuple[int, int, tuple[float, ...]]]) -> _Meeting:
+        row, other, span_s = max(rows, key=lambda one: (one[2][1] - one[2][0], -self._place[one[1]]))
+        shared_s = sum(one[2][1] - one[2][0] for one in rows)
+        a, b, c, d = span_s
+        others = tuple(one[1] for one in rows)
+        return _Meeting(
+            shared_s, other, others, (a, b, c, d), float(self._table.score[row]), int(self._table.method[row])
+        )
+
+    def _least(self, meeting: _Meeting) -> tuple[float, int]:
+        return -round(meeting.shared_s, 3), int(self._place[meeting.other])
+
+    def _is_enough(self, one: int, meeting: _Meeting) -> bool:
+        return meeting.shared_s >= _LEAST_SHARE * float(self._places.seconds[one])
+
+    def lead(self, one: int, meeting: _Meeting) -> bool:
+        """Let the unit, and what goes for it, go for the other, where units around that one hold all of it."""
+        if one in self._wanted:
+            return False
+        run = self._run(one, meeting)
+        keepers = np.unique(self._keeper[run])
+        leader = int(self._keeper[meeting.other])
+        low, high = np.searchsorted(self._leaders, [one, one + 1])
+        goers = [one, *self._followers[low:high].tolist()]
+        if one in keepers or self._gone & set(keepers.tolist()):
+            return False
+        if (self._places.items[goers] == self._places.items[leader]).any():  # what an item repeats is no copy
+            return False
+        if not all(self._standing.allows(keepers, goer).all() for goer in goers):
+            return False
+        seconds = self._places.seconds[run]
+        scores: list[float] = []
+        for goer in goers:
+            scores.append(self._covers.covered(goer, run, seconds))
+            if not scores[-1]:
+                return False
+        for goer, score in zip(goers, scores, strict=True):
+            a, b, c, d = meeting.span_s
+            spans_s = (c, d, a, b) if goer == one and leader == meeting.other else None
+            self._found[goer] = leader, Edge(ACROSS, score, meeting.method, spans_s)
+        self._gone.add(one)
+        self._wanted.update(keepers.tolist())
+        return True
+
+    def _run(self, one: int, meeting: _Meeting) -> Positions:
+        """Units of the other's item around it, as many as can hold the unit, and those that it overlaps."""
+        first, end, in_first, in_end = meeting.span_s
+        seconds = self._places.seconds
+        rest_s = float(seconds[meeting.other])
+        before_s = first - in_first + _MARGIN_S
+        behind_s = float(seconds[one]) - end - (rest_s - in_end) + _MARGIN_S
+        run, met = [meeting.other], self._at[list(meeting.others)]
+        for step, wanted_s, last in ((-1, before_s, int(met.min())), (1, behind_s, int(met.max()))):
+            at = int(self._at[meeting.other])
+            while (wanted_s > 0 or at * step < last * step) and len(run) < _MOST_UNITS and self._goes_on(at, step):
+                at += step
+                run.append(int(self._order[at]))
+                wanted_s -= float(seconds[run[-1]])
+        units = np.array(run, np.int64)
+        ordered: Positions = units[np.argsort(self._places.starts_us[units])]
+        return ordered
+
+    def _goes_on(self, at: int, step: int) -> bool:
+        """Whether a unit of the same item follows without a gap."""
+        if not 0 <= at + step < len(self._order):
+            return False
+        one, other = self._order[[min(at, at + step), max(at, at + step)]].tolist()
+        is_next = abs(int(self._places.starts_us[other] - self._places.ends_us[one])) <= _GAP_US
+        return bool(self._places.items[one] == self._places.items[other]) and is_next
+
+    def edges(self) -> Stars:
+        """All edges, those across in place of what they make void."""
+        table, stars, num = self._table, Stars(), len(self._place)
+        rows = EdgeRows()
+        for one in sorted(self._found, key=lambda one: self._place[one]):
+            leader, edge = self._found[one]
+            rows.add(leader, one, edge)
+        found = rows.edges()
+        is_follow = (table.relation == SAME) | (table.relation == INSIDE)
+        is_void = is_follow & np.isin(table.right, found.right)
+        is_void |= np.isin(
+            *(
+                np.minimum(edges.left, edges.right) * num + np.maximum(edges.left, edges.right)
+                for edges in (table, found)
+            )
+        )
+        stars.add_all(table.take(~is_void & is_follow))
+        stars.add_all(found)
+        stars.add_all(table.take(~is_void & ~is_follow))
+        return stars
+
+
+def _table(edges: Stars) -> Edges:
+    columns = (edges.left, np.int64), (edges.right, np.int64), (edges.relation, np.int8), (edges.score, np.float64)
+    left, right, relation, score = (np.array(column, dtype) for column, dtype in columns)
+    return Edges(left, right, relation, score, np.array(edges.method, np.int8), edges.spans_s.array())
