@@ -203,19 +203,25 @@ class _Walk:
         found = rows.edges()
         is_follow = (table.relation == SAME) | (table.relation == INSIDE)
         is_void = is_follow & np.isin(table.right, found.right)
-        is_void |= np.isin(
-            *(
-                np.minimum(edges.left, edges.right) * num + np.maximum(edges.left, edges.right)
-                for edges in (table, found)
-            )
-        )
+        is_void |= np.isin(_codes(table, num), _codes(found, num))
         stars.add_all(table.take(~is_void & is_follow))
         stars.add_all(found)
         stars.add_all(table.take(~is_void & ~is_follow))
         return stars
 
 
+def _codes(edges: Edges, num: int) -> Positions:
+    """A number for each pair, whichever of the two comes first."""
+    codes: Positions = np.minimum(edges.left, edges.right) * num + np.maximum(edges.left, edges.right)
+    return codes
+
+
 def _table(edges: Stars) -> Edges:
-    columns = (edges.left, np.int64), (edges.right, np.int64), (edges.relation, np.int8), (edges.score, np.float64)
-    left, right, relation, score = (np.array(column, dtype) for column, dtype in columns)
-    return Edges(left, right, relation, score, np.array(edges.method, np.int8), edges.spans_s.array())
+    return Edges(
+        np.array(edges.left, np.int64),
+        np.array(edges.right, np.int64),
+        np.array(edges.relation, np.int8),
+        np.array(edges.score, np.float64),
+        np.array(edges.method, np.int8),
+        edges.spans_s.array(),
+    )

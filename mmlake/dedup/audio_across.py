@@ -13,7 +13,7 @@ from mmlake.dedup.settings import DedupSettings
 
 _STEPS_S = {METHOD: audio_chroma.STEP_S, BANDS: audio_bands.STEP_S}
 _MOST_PARTS = 6  # of one unit: a cut or two, and what was put in between
-_LEAST_S = 2.7  # of a part that is looked for: a word of Chromaprint
+_LEAST_S = 2.7  # of a part that is sought: a word of Chromaprint
 # what follows a part at the place where the run goes on: correlation of band signs, words that say something, the share
 # of them that meet others which do, and how far the place may be off
 _GOES_ON, _GOES_ON_WORDS, _GOES_ON_SHARE, _OFF_S = 0.4, 24, 0.6, 0.25

@@ -21,7 +21,7 @@ from mmlake.dedup.video_votes import MOVED, Film, Line, Way, line_like, lines_of
 
 _POLISHED = 0.3  # from this score on, where frames agree and movement does not, the line is moved and turned a little
 _MOVES, _TURNS = (0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5), (1.0, 0.96, 1.04, 0.92, 1.08)
-_MOST_PARTS = 6  # that one film is looked for in another by
+_MOST_PARTS = 6  # of one film that are sought in another
 _SURE = 0.9  # score of a copy whose alignment needs no search
 _WHOLE = 0.95  # of the shorter film; where so much is found, no other alignment is tried
 _MAX_COMPARED = 2_048  # aligned frames whose movement is compared, evenly chosen
