@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edge, EdgeRows, Edges
@@ -46,6 +47,15 @@ class Places:
     items: Positions  # a number that stands for the item
     starts_us: NDArray[np.int64]
     ends_us: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, nodes: pa.Table | None) -> Places | None:
+        """Those of a table with parent_digest, start and end; None where it has no such columns."""
+        if nodes is None or not {"parent_digest", "start", "end"} <= set(nodes.column_names):
+            return None
+        items = nodes["parent_digest"].combine_chunks().dictionary_encode().indices
+        starts, ends = (nodes[name].cast(pa.int64()).fill_null(0).to_numpy() for name in ("start", "end"))
+        return cls(items.to_numpy().astype(np.int64), starts, ends)
 
     @property
     def seconds(self) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -292,8 +291,8 @@ def near_pairs(
             if tier.nearest is not None and len(digests):
                 how["then"] = partial(_estimate, recalls, standing, prints, tier.nearest, units, settings.seed)
             edges = joined_tier(tier, prints, units, standing, **how)
-            if tier.covers is not None and (places_of := _places(rows)) is not None:
-                edges = led_across(edges, standing, places_of, tier.covers(prints, settings))
+            if tier.covers is not None and (lie := Places.of(rows)) is not None:
+                edges = led_across(edges, standing, lie, tier.covers(prints, settings))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
@@ -372,15 +371,6 @@ def _items(rows: pa.Table | None) -> pa.Array | None:
     if rows is None or "parent_digest" not in rows.column_names:
         return None
     return pa.chunked_array(rows["parent_digest"]).combine_chunks()
-
-
-def _places(rows: pa.Table | None) -> Places | None:
-    """Where units lie in their items, where that is known and one is a span."""
-    if rows is None or not {"parent_digest", "start", "end"} <= set(rows.column_names):
-        return None
-    items = pa.chunked_array(rows["parent_digest"]).combine_chunks().dictionary_encode().indices
-    times = (rows[name].cast(pa.int64()).fill_null(0) for name in ("start", "end"))
-    return Places(items.to_numpy().astype(np.int64), *(column.to_numpy() for column in times))
 
 
 def _standing(rows: pa.Table | None, criteria: Sequence[Criterion], num: int) -> Standing:
