@@ -83,6 +83,30 @@ def test_a_thing_that_moves_by_two_cells_is_no_broken_frame() -> None:
     assert found(frames) == []
 
 
+@pytest.mark.parametrize("step", [8, 12, 16])
+def test_what_flies_through_the_picture_in_a_few_frames_is_no_broken_frame(step: int) -> None:
+    """A nut in a cartoon: it was a broken frame where it was farther than its own length in both neighbours."""
+    frames = [frame.copy() for frame in moving(1) * 24]
+    for number in range(8, 11):  # nearer to the camera in the middle one
+        left = step * (number - 8)
+        frames[number][8 : 11 + (number == 9), left : left + 6] = 250
+    assert found(frames) == []
+
+
+def test_a_circle_that_opens_and_closes_is_no_broken_frame() -> None:
+    y, x = np.mgrid[0:H, 0:W]
+    frames = [np.zeros((H, W), np.uint8) for _ in range(24)]
+    for number, radius in enumerate((4, 5, 8, 13, 8, 4), 9):
+        frames[number][(y - 13) ** 2 + (x - 24) ** 2 <= radius**2] = 200
+    assert found(frames) == []
+
+
+def test_a_broken_frame_is_found_while_the_camera_moves() -> None:
+    frames = [frame.copy() for frame in moving(90)[::3]]
+    frames[14][16:25] = 0
+    assert found(frames) == [14]
+
+
 def test_a_film_has_the_place_of_its_broken_frame(tmp_path: Path) -> None:
     """It decodes without complaint, since it was recorded so."""
     pictures = [np.repeat(np.kron(frame, np.ones((5, 5), np.uint8))[..., None], 3, axis=2) for frame in moving(20)]
