@@ -28,6 +28,7 @@ from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
 _FORMAT = 2  # counted up when the code cuts other bytes with the same settings and program
+_CLIPS = 2  # the same, of clips alone
 _CLIP, _SOUND, _SEGMENT = "mp4", "sound.flac", "flac"
 
 
@@ -144,7 +145,7 @@ class CutCache:
         """16 hex characters of what a cut of that kind depends on, besides its unit."""
         facts: dict[str, Any] = {"format": _FORMAT, "kind": kind}
         if kind == _CLIP:
-            facts["program"] = program_digest()
+            facts |= {"program": program_digest(), "clips": _CLIPS}
             facts |= {name: getattr(self.settings, name) for name in OF_CLIPS}
         return digest_of(canonical_json(facts).encode())[:16]
 

@@ -74,6 +74,7 @@ class _Streams:
     rate_hz: int
     num_channels: int
     origin_s: float
+    lead_s: float  # from the film's first moment, which may be sound, to its first picture
 
 
 def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Clip:
@@ -100,7 +101,8 @@ def _streams(film: Path) -> _Streams:
             sound_codec=codec.name if codec is not None else "",
             rate_hz=codec.sample_rate if codec is not None else 0,
             num_channels=codec.channels if codec is not None else 0,
-            origin_s=(container.start_time or 0) / 1e6,
+            origin_s=(origin_s := (container.start_time or 0) / 1e6),
+            lead_s=max(0.0, float((picture.start_time or 0) * (picture.time_base or 0)) - origin_s),
         )
 
 
@@ -156,7 +158,8 @@ def _encoder(
 ) -> Any:
     """The graph behind the frames. first_s: when the span begins on the clock of the input."""
     # H.264 in 4:2:0 has even sides: an odd one loses its last line
-    nodes = [frames.filter("setpts", "PTS-STARTPTS").filter("crop", "floor(iw/2)*2", "floor(ih/2)*2", 0, 0)]
+    lead = f"+{streams.lead_s:.6f}/TB" if not span.start_us and streams.lead_s < span.duration_s else ""
+    nodes = [frames.filter("setpts", f"PTS-STARTPTS{lead}").filter("crop", "floor(iw/2)*2", "floor(ih/2)*2", 0, 0)]
     options: dict[str, Any] = {}
     if streams.sound is not None:
         # what is missing of the sound, also at both ends, is silence: it lasts as long as the picture

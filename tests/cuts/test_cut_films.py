@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -45,6 +46,17 @@ def test_a_clip_has_the_frames_of_its_span_at_their_times(tmp_path, name: str, b
     first_s = parent[0][1]
     assert [time_s for _, time_s in found] == pytest.approx([time_s - first_s for _, time_s in parent], abs=1.1e-3)
     assert (clip.num_frames, clip.is_exact, clip.media, clip.media_start_s) == (len(parent), True, "encode", 0.0)
+
+
+@pytest.mark.parametrize("ending", ["mkv", "mp4"])
+def test_pictures_that_begin_behind_the_sound_do_so_in_the_first_clip(tmp_path, ending: str) -> None:
+    """WMV begins so; the pictures of the clip came as much too early."""
+    film = counted_film(tmp_path / f"film.{ending}", 75, times_ms=[120 + 40 * number for number in range(75)])
+    whole = span_of(film, 0, 50)
+    cut_film(film, tmp_path / "clip.mp4", replace(whole, start_us=0), settings=SETTINGS)
+    found = numbers(tmp_path / "clip.mp4")
+    assert [number for number, _ in found] == list(range(50))
+    assert (found[0][1], found[-1][1]) == pytest.approx((0.12, 0.12 + 49 * 0.04), abs=2e-3)
 
 
 def test_neighbouring_clips_hold_every_frame_of_the_film_once(tmp_path) -> None:
