@@ -5,11 +5,16 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
 _SPACES = re.compile(r"\s+")
+# Lines that scroll stand in several cues. Where most of a file's cues are so, what was there before is taken away: a cue
+# follows the one before it at once, and holds a line still or adds one below
+_AT_ONCE_S, _HOLD_S, _LEAST_ROLLED, _MOSTLY = 0.1, 0.1, 2, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +39,58 @@ def is_subtitles(text: str) -> bool:
 
 def parse_cues(text: str) -> list[Cue]:
     """The cues in order of time, also those of no length or that end before they start; one cue without times where the
-    text is plain. Cues without words are left out."""
+    text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
+    YouTube makes."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []
-    cues = []
+    found: list[_Lines] = []
     marks = list(_TIMING.finditer(text))
     for index, mark in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else len(text)
         # a blank line ends the cue; what follows is the next cue's name
         body = text[mark.end() : stop].strip("\n").split("\n\n")[0]
-        words = _SPACES.sub(" ", html.unescape(_TAG.sub("", body))).strip()
-        start_s, end_s = _seconds(mark.groups()[:4]), _seconds(mark.groups()[4:])
-        if words:
-            cues.append(Cue(words, start_s, end_s))
-    return sorted(cues, key=lambda cue: (cue.start_s, cue.end_s, cue.text))
+        shown = html.unescape(_TAG.sub("", body)).split("\n")
+        lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
+        if lines:
+            found.append(_Lines(_seconds(mark.groups()[:4]), _seconds(mark.groups()[4:]), lines))
+    found.sort()
+    return [Cue(" ".join(cue.lines), cue.start_s, cue.end_s) for cue in _without_rolled(found)]
+
+
+class _Lines(NamedTuple):
+    """A cue as it is shown."""
+
+    start_s: float
+    end_s: float
+    lines: list[str]
+
+
+def _without_rolled(cues: list[_Lines]) -> list[_Lines]:
+    """The cues without lines that scrolled up from the one before; all of them where lines do not scroll."""
+    num_rolled = [0] + [_num_rolled(before, cue) for before, cue in pairwise(cues)]
+    num_evident = sum(
+        bool(num) and (num < len(cue.lines) or cue.end_s - cue.start_s <= _HOLD_S)
+        for num, cue in zip(num_rolled, cues, strict=True)
+    )
+    if num_evident < max(_LEAST_ROLLED, _MOSTLY * (len(cues) - 1)):
+        return cues
+    kept: list[_Lines] = []
+    for num, cue in zip(num_rolled, cues, strict=True):
+        if num < len(cue.lines):
+            kept.append(cue._replace(lines=cue.lines[num:]))
+        else:
+            kept[-1] = kept[-1]._replace(end_s=max(kept[-1].end_s, cue.end_s))
+    return kept
+
+
+def _num_rolled(before: _Lines, cue: _Lines) -> int:
+    """How many lines at the top of the cue stood at the bottom of the one before it."""
+    if cue.start_s > before.end_s + _AT_ONCE_S:
+        return 0
+    most = min(len(before.lines), len(cue.lines))
+    return next((num for num in range(most, 0, -1) if before.lines[-num:] == cue.lines[:num]), 0)
 
 
 def _seconds(parts: tuple[str | None, ...]) -> float:
