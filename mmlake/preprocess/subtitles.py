@@ -12,8 +12,8 @@ _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
 _SPACES = re.compile(r"\s+")
-# Lines that scroll stand in several cues. Where most of a file's cues are so, what was there before is taken away: a cue
-# follows the one before it at once, and holds a line still or adds one below
+# Lines that scroll stand in several cues. Where most of a file's cues are so, what was there before is taken away: a
+# cue follows the one before it at once, and holds a line still or adds one below
 _AT_ONCE_S, _HOLD_S, _LEAST_ROLLED, _MOSTLY = 0.1, 0.1, 2, 0.5
 
 

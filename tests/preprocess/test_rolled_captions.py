@@ -67,5 +67,5 @@ def test_captions_of_a_broadcast_that_roll_up_say_each_line_once(num_lines: int)
     ],
     ids=["a refrain", "one word that is said again", "far apart"],
 )
-def test_what_is_said_again_is_heard_again(cues: list[tuple[float, float, str]]) -> None:
+def test_what_is_said_twice_stands_twice(cues: list[tuple[float, float, str]]) -> None:
     assert [words for words, _, _ in spoken(srt(*cues))] == [words.replace("\n", " ") for _, _, words in cues]
