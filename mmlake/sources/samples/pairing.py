@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -11,11 +12,14 @@ from mmlake.sources.raw_items import TIMED, RawItem, TextReader
 from mmlake.sources.settings import SourceSettings
 
 ROLES = ("caption", "transcript")  # of texts that belong to media
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_ORIGINAL = "-orig"
 
 
 def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceSettings) -> None:
     """Give the media among the rows the texts that came with them, which are captions and transcripts that can be
-    read: images the captions, else the transcripts; sound and films the other way round, those with times first."""
+    read: images the captions, else the transcripts; sound and films the other way round, those with times first, and of
+    these the ones in the language that is spoken, where something says which."""
     readers: dict[bool, tuple[TextReader, ...]] = {}  # by whether they are for an image
     if len(readable) == 1:
         readers[True] = readers[False] = (partial(_text_of, readable[0], settings),)
@@ -24,10 +28,39 @@ def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceS
             is_image = item.modality == "image"
             if is_image not in readers:
                 order = ROLES if is_image else ROLES[::-1]
-                ranked = sorted(readable, key=lambda text: (order.index(text.role), not _has_times(text)))
+                spoken = _language(readable, item)
+                ranked = sorted(
+                    readable,
+                    key=lambda text: (order.index(text.role), not _has_times(text), *_translated(text, spoken)),
+                )
                 first = [text for text in ranked if text.role == ranked[0].role]
                 readers[is_image] = tuple(partial(_text_of, text, settings) for text in first)
             item.paired_texts = readers[is_image]
+
+
+def _language(readable: Sequence[RawItem], item: RawItem) -> str:
+    """The language that is spoken: what the record says, else that of the transcript whose name ends in `-orig`, as
+    yt-dlp calls the one that nothing was translated from; empty where neither is there."""
+    said = item.metadata.get("language")
+    if isinstance(said, str) and _TAG.fullmatch(said):
+        return _primary(said)
+    return next((_primary(tag) for text in readable if (tag := _tag(text)).endswith(_ORIGINAL)), "")
+
+
+def _translated(text: RawItem, spoken: str) -> tuple[bool, bool]:
+    """(whether it is in another language than that, whether it is the one that was made by itself)."""
+    tag = _tag(text)
+    return bool(spoken and tag) and _primary(tag) != spoken, tag.endswith(_ORIGINAL)
+
+
+def _tag(text: RawItem) -> str:
+    """The language that the name of a file ends in before its extension (BCP 47); empty where it has none."""
+    name = (text.ref.member or text.ref.path).rpartition("/")[2].split(".")
+    return name[-2].lower() if len(name) > 2 and _TAG.fullmatch(name[-2]) else ""
+
+
+def _primary(tag: str) -> str:
+    return tag.lower().partition("-")[0]
 
 
 def _has_times(item: RawItem) -> bool:
