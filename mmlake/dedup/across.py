@@ -37,7 +37,7 @@ class Covers(Protocol):
 
     def covered(self, one: int, run: Positions, seconds: NDArray[np.float64]) -> float:
         """How alike the unit and what it has in common with the run are, 0..1; 0 where the run does not hold all of it.
-        seconds: how long each unit of the run is; None of them has a gap behind it."""
+        seconds: how long each unit of the run is; none of them has a gap behind it."""
 
 
 @dataclass(frozen=True)
@@ -114,33 +114,38 @@ class _Walk:
 
     def in_turn(self, rows: Positions) -> Iterator[tuple[int, list[_Meeting]]]:
         """Each unit that stays and overlaps units of other items, with what it has in common with which of them."""
-        sides = self._table.left[rows], self._table.right[rows]
+        items, table = self._places.items, self._table
+        ones = np.concatenate((table.left[rows], table.right[rows]))
+        others = np.concatenate((table.right[rows], table.left[rows]))
+        usable = np.flatnonzero((self._keeper[ones] == ones) & (items[ones] != items[others]))
+        best = np.full(int(items.max(initial=0)) + 1, len(self._place))
+        np.minimum.at(best, items, self._place)
+        # by turn, units of one item together
+        usable = usable[np.lexsort((self._place[others[usable]], items[others[usable]], ones[usable]))]
+        usable = usable[np.lexsort((self._places.starts_us[ones[usable]], -best[items[ones[usable]]]))]
+        for low, high in _runs(ones[usable]):
+            one, met = int(ones[usable[low]]), list[_Meeting]()
+            for first, end in _runs(items[others[usable[low:high]]]):
+                met.append(self._meeting(usable[low + first : low + end], rows, others))
+            yield (
+                one,
+                [meeting for meeting in sorted(met, key=self._least)[:_MOST_ITEMS] if self._is_enough(one, meeting)],
+            )
+
+    def _meeting(self, sides: Positions, rows: Positions, others: Positions) -> _Meeting:
+        """What one unit has in common with those of one item. sides: of `rows`, seen from the left, then the right."""
         spans = self._table.spans_s
         assert spans is not None
-        met: dict[int, dict[int, list[tuple[int, int, tuple[float, ...]]]]] = {}
-        for ones, others, columns in ((*sides, [0, 1, 2, 3]), (*sides[::-1], [2, 3, 0, 1])):
-            is_usable = (self._keeper[ones] == ones) & (self._places.items[ones] != self._places.items[others])
-            for row, one, other in zip(
-                rows[is_usable].tolist(), ones[is_usable].tolist(), others[is_usable].tolist(), strict=True
-            ):
-                of_item = met.setdefault(one, {}).setdefault(int(self._places.items[other]), [])
-                of_item.append((row, other, tuple(spans[row, columns].tolist())))
-        units = np.array(sorted(met), np.int64)
-        best = np.full(int(self._places.items.max(initial=0)) + 1, len(self._place))
-        np.minimum.at(best, self._places.items, self._place)
-        last = np.lexsort((self._places.starts_us[units], -best[self._places.items[units]]))
-        for one in units[last].tolist():
-            meetings = sorted(map(self._meeting, met[one].values()), key=self._least)
-            yield one, [meeting for meeting in meetings[:_MOST_ITEMS] if self._is_enough(one, meeting)]
-
-    def _meeting(self, rows: list[tuple[int, int, tuple[float, ...]]]) -> _Meeting:
-        row, other, span_s = max(rows, key=lambda one: (one[2][1] - one[2][0], -self._place[one[1]]))
-        shared_s = sum(one[2][1] - one[2][0] for one in rows)
-        a, b, c, d = span_s
-        others = tuple(one[1] for one in rows)
+        is_right = sides >= len(rows)
+        at = rows[sides % len(rows)]
+        spans_s = np.where(is_right[:, None], spans[at][:, [2, 3, 0, 1]], spans[at]).astype(np.float64)
+        shared_s = spans_s[:, 1] - spans_s[:, 0]
+        most = int(np.argmax(shared_s))  # of equals the better placed, which stands first
+        a, b, c, d = spans_s[most].tolist()
         return _Meeting(
-            shared_s, other, others, (a, b, c, d), float(self._table.score[row]), int(self._table.method[row])
-        )
+            float(shared_s.sum()), int(others[sides[most]]), tuple(others[sides].tolist()), (a, b, c, d),
+            float(self._table.score[at[most]]), int(self._table.method[at[most]]),
+        )  # fmt: skip
 
     def _least(self, meeting: _Meeting) -> tuple[float, int]:
         return -round(meeting.shared_s, 3), int(self._place[meeting.other])
@@ -218,6 +223,12 @@ class _Walk:
         stars.add_all(found)
         stars.add_all(table.take(~is_void & ~is_follow))
         return stars
+
+
+def _runs(values: Positions) -> Iterator[tuple[int, int]]:
+    """(first, end) of each run of equal values."""
+    ends = np.append(np.flatnonzero(np.diff(values)) + 1, len(values)).tolist() if len(values) else []
+    yield from zip([0, *ends], ends, strict=False)
 
 
 def _codes(edges: Edges, num: int) -> Positions:

@@ -131,6 +131,10 @@ def test_films_with_one_intro_stay(film) -> None:
     assert found.goes() == set()
 
 
+def _triples(stars: Stars) -> list[tuple[int, int, int]]:
+    return list(zip(stars.left, stars.right, stars.relation, strict=True))
+
+
 class Always:
     """Whatever is asked is held."""
 
@@ -175,5 +179,17 @@ def test_nothing_goes_for_what_went_and_nobody_twice(join: tuple[Stars, Standing
     assert len(goes) == len(set(goes))
     assert not stays & set(goes)
     assert {right for right, relation in zip(stars.right, stars.relation, strict=True) if relation == SAME} <= set(goes)
+    num = len(standing)
+    order = np.random.default_rng(len(stars.left) + num).permutation(num)
+    place = np.argsort(order)
+    edges = zip(stars.left, stars.right, stars.relation, stars.spans_s.array(), strict=True)
+    moved = Stars()
+    for left, right, relation, span in edges:
+        sides = (place[left], place[right], relation, 0.9, 0)
+        moved.add_all(Edges(*(np.array([value]) for value in sides), span[None]))
+    others = Places(places.items[order], places.starts_us[order], places.ends_us[order])
+    again = led_across(moved, standing.take(order), others, Always())
+    pairs = {(int(order[left]), int(order[right]), relation) for left, right, relation in _triples(again)}
+    assert pairs == set(_triples(found))
     for left, right, relation in zip(found.left, found.right, found.relation, strict=True):
         assert relation != ACROSS or places.items[left] != places.items[right]
