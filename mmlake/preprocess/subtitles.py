@@ -15,6 +15,7 @@ _SPACES = re.compile(r"\s+")
 # Lines that scroll stand in several cues. Where most of a file's cues are so, what was there before is taken away: a
 # cue follows the one before it at once, and holds a line still or adds one below
 _AT_ONCE_S, _HOLD_S, _LEAST_ROLLED, _MOSTLY = 0.1, 0.1, 2, 0.5
+_MOST_LINES = 4  # that are shown at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class _Lines(NamedTuple):
 
 def _without_rolled(cues: list[_Lines]) -> list[_Lines]:
     """The cues without lines that scrolled up from the one before; all of them where lines do not scroll."""
-    num_rolled = [0] + [_num_rolled(before, cue) for before, cue in pairwise(cues)]
+    num_rolled = [0, *(_num_rolled(before, cue) for before, cue in pairwise(cues))][: len(cues)]
     num_evident = sum(
         bool(num) and (num < len(cue.lines) or cue.end_s - cue.start_s <= _HOLD_S)
         for num, cue in zip(num_rolled, cues, strict=True)
@@ -89,7 +90,7 @@ def _num_rolled(before: _Lines, cue: _Lines) -> int:
     """How many lines at the top of the cue stood at the bottom of the one before it."""
     if cue.start_s > before.end_s + _AT_ONCE_S:
         return 0
-    most = min(len(before.lines), len(cue.lines))
+    most = min(len(before.lines), len(cue.lines), _MOST_LINES)
     return next((num for num in range(most, 0, -1) if before.lines[-num:] == cue.lines[:num]), 0)
 
 
