@@ -110,6 +110,7 @@ class _Walk:
         self._at[self._order] = np.arange(len(standing))
         self._gone: set[int] = set()
         self._wanted: set[int] = set()  # by what went
+        self._held: dict[int, bool] = {}  # `_stays` of those asked for
         self._found: dict[int, tuple[int, Edge]] = {}  # what goes: for whom, and how
 
     def in_turn(self, rows: Positions) -> Iterator[tuple[int, list[_Meeting]]]:
@@ -168,6 +169,8 @@ class _Walk:
             return False
         if not all(self._standing.allows(keepers, goer).all() for goer in goers):
             return False
+        if not all(map(self._stays, run.tolist())):
+            return False
         seconds = self._places.seconds[run]
         scores: list[float] = []
         for goer in goers:
@@ -181,6 +184,15 @@ class _Walk:
         self._gone.add(one)
         self._wanted.update(keepers.tolist())
         return True
+
+    def _stays(self, one: int) -> bool:
+        """Whether all of the unit stays: it does itself, or whom it goes for holds it. Two films may be the same where
+        each has a third that the other has not."""
+        if one not in self._held:
+            keeper = self._keeper[[one]]
+            seconds = self._places.seconds[keeper]
+            self._held[one] = int(keeper[0]) == one or bool(self._covers.covered(one, keeper, seconds))
+        return self._held[one]
 
     def _run(self, one: int, meeting: _Meeting) -> Positions:
         """Units of the other's item around it, as many as can hold the unit, and those that it overlaps."""

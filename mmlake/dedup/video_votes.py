@@ -148,11 +148,9 @@ def line_like(a: Film, b: Film, line: Line, radius: int) -> Line | None:
     if not len(frames) or len(frames) * len(places) > _MAX_COMPARED:
         return None
     votes = _votes(a, b, line.way, _all_near(frames, places), radius)
-    return (
-        Line(line.way, line.speed, _peaks(votes.left, votes.right, votes.weights, line.speed)[1])
-        if len(votes.left)
-        else None
-    )
+    if not len(votes.left):
+        return None
+    return Line(line.way, line.speed, _peaks(votes.left, votes.right, votes.weights, line.speed)[1])
 
 
 def lines_of(a: Film, b: Film, radius: int) -> list[Line]:

@@ -142,6 +142,29 @@ class Always:
         return 0.9
 
 
+class But:
+    """The same, but this unit is not held by that one."""
+
+    def __init__(self, one: int, other: int) -> None:
+        self._pair = one, [other]
+
+    def covered(self, one: int, run: np.ndarray, seconds: np.ndarray) -> float:
+        return 0.0 if (one, run.tolist()) == self._pair else 0.9
+
+
+@pytest.mark.parametrize(("covers", "goes"), [(Always(), [0]), (But(1, 3), [])])
+def test_nothing_goes_for_a_run_of_which_a_part_is_gone(covers, goes: list[int]) -> None:
+    """Unit 1 of the run goes for 3, which may lack what the excerpt has of it."""
+    stars, nothing = Stars(), [np.nan] * 4
+    for left, right, relation, span_s in ((3, 1, SAME, nothing), (2, 0, OVERLAPS, [0, 8, 12, 20])):
+        row = (np.array([value]) for value in (left, right, relation, 0.9, 0))
+        stars.add_all(Edges(*row, np.array([span_s], np.float32)))
+    starts = np.array([0, 0, 20_000_000, 0], np.int64)
+    places = Places(np.array([0, 1, 1, 2], np.int64), starts, starts + 20_000_000)
+    found = led_across(stars, in_order(4), places, covers)
+    assert [right for _, right, relation in _triples(found) if relation == ACROSS] == goes
+
+
 @st.composite
 def joins(draw: st.DrawFn) -> tuple[Stars, Standing, Places]:
     """Items of several units each, some of which are copies of others or overlap them."""
