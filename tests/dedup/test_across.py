@@ -142,25 +142,27 @@ class Always:
         return 0.9
 
 
-class But:
-    """The same, but this unit is not held by that one."""
+class Only:
+    """Of these units these runs hold all."""
 
-    def __init__(self, one: int, other: int) -> None:
-        self._pair = one, [other]
+    def __init__(self, *held: tuple[int, list[int]]) -> None:
+        self._held = held
 
     def covered(self, one: int, run: np.ndarray, seconds: np.ndarray) -> float:
-        return 0.0 if (one, run.tolist()) == self._pair else 0.9
+        return 0.9 * ((one, run.tolist()) in self._held)
 
 
-@pytest.mark.parametrize(("covers", "goes"), [(Always(), [0]), (But(1, 3), [])])
-def test_nothing_goes_for_a_run_of_which_a_part_is_gone(covers, goes: list[int]) -> None:
-    """Unit 1 of the run goes for 3, which may lack what the excerpt has of it."""
-    stars, nothing = Stars(), [np.nan] * 4
-    for left, right, relation, span_s in ((3, 1, SAME, nothing), (2, 0, OVERLAPS, [0, 8, 12, 20])):
+@pytest.mark.parametrize(
+    ("covers", "goes"), [(Only((3, [0, 1]), (0, [2])), [3]), (Only((3, [0, 1])), [])], ids=["held", "not held"]
+)
+def test_nothing_goes_for_a_run_of_which_a_part_is_gone(covers: Only, goes: list[int]) -> None:
+    """Unit 0 of the run goes for 2, which may lack what 3 has of it."""
+    stars = Stars()
+    for left, right, relation, span_s in ((2, 0, SAME, [np.nan] * 4), (1, 3, OVERLAPS, [0, 8, 12, 20])):
         row = (np.array([value]) for value in (left, right, relation, 0.9, 0))
         stars.add_all(Edges(*row, np.array([span_s], np.float32)))
-    starts = np.array([0, 0, 20_000_000, 0], np.int64)
-    places = Places(np.array([0, 1, 1, 2], np.int64), starts, starts + 20_000_000)
+    starts = np.array([0, 20_000_000, 0, 0], np.int64)
+    places = Places(np.array([0, 0, 1, 2], np.int64), starts, starts + 20_000_000)
     found = led_across(stars, in_order(4), places, covers)
     assert [right for _, right, relation in _triples(found) if relation == ACROSS] == goes
 
