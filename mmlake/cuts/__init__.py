@@ -11,9 +11,11 @@ from mmlake.cuts.renditions import preview
 from mmlake.cuts.settings import CutSettings
 from mmlake.cuts.sound import Segment, cut_recording, cut_sound
 from mmlake.cuts.transcoding import Rendition, transcoded
+from mmlake.cuts.uncut import UNCUT_FILE, Uncut, version_of
 from mmlake.cuts.video import Clip, Span, cut_film
 
 __all__ = [
+    "UNCUT_FILE",
     "Clip",
     "Cut",
     "CutCache",
@@ -21,9 +23,11 @@ __all__ = [
     "Rendition",
     "Segment",
     "Span",
+    "Uncut",
     "cut_film",
     "cut_recording",
     "cut_sound",
     "preview",
     "transcoded",
+    "version_of",
 ]

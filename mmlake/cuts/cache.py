@@ -2,6 +2,7 @@
 
     <directory>/<ab>/<unit digest>-<settings and program, 16 hex>.<ext>        the medium
     <directory>/<ab>/<unit digest>-<settings and program, 16 hex>.<ext>.json   what it is, with its SHA-256; last
+    <directory>/uncut.json                                                     the units that could not be cut
 
 A cut whose bytes do not hash to what was written down is made again. Two processes never make the same one at once.
 """
@@ -21,6 +22,7 @@ from mmlake import checked_json
 from mmlake.cuts.runner import program_digest
 from mmlake.cuts.settings import OF_CLIPS, CutSettings
 from mmlake.cuts.sound import cut_recording, cut_sound
+from mmlake.cuts.uncut import UncutUnits
 from mmlake.cuts.video import Span, cut_film
 from mmlake.durable import make_directory, put_in_place
 from mmlake.locks import waiting_lock
@@ -47,6 +49,7 @@ class CutCache:
 
     def __init__(self, directory: Path, settings: CutSettings) -> None:
         self.directory, self.settings = directory, settings
+        self.uncut = UncutUnits(directory, self._tried_with)
 
     def clip(self, span: Span, film: Callable[[], Path] | None = None) -> Cut | None:
         """The clip of a film; None where it is not there and no film is given. film: the local file, when it is
@@ -110,6 +113,7 @@ class CutCache:
             if unit not in wanted or name not in keys:
                 freed += path.stat().st_size
                 path.unlink(missing_ok=True)
+        self.uncut.forget_others(wanted)
         return freed
 
     def is_sound(self, path: Path) -> bool:
@@ -140,6 +144,10 @@ class CutCache:
         folder = self._path(digest, kind).parent
         make_directory(folder)
         return folder / f"{secrets.token_hex(8)}.part"
+
+    def _tried_with(self, modality: str) -> str:
+        limits = {"timeout_s": self.settings.timeout_s, "memory_bytes": self.settings.memory_bytes}
+        return digest_of(canonical_json(self.keys(modality) | limits).encode())
 
     def _key(self, kind: str) -> str:
         """16 hex characters of what a cut of that kind depends on, besides its unit."""

@@ -344,7 +344,8 @@ _ENTRIES = (
         name="cut_failed",
         severity="P0",
         what="No clip or segment could be cut from the film or recording although it was decoded before.",
-        fix="Try again; set `cuts.media` to `encode` where packets were copied, or exclude the film from the recipe.",
+        fix="Versions leave the unit out; try again with `mmlake retry --code 3303`, and set `cuts.media` to `encode` "
+        "where packets were copied.",
     ),
     ErrorCode(
         code=3401,

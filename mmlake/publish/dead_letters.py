@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, quality, schemas
+from mmlake.cuts import Uncut, version_of
 from mmlake.error_codes import CODES, ErrorCode
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
+from mmlake.publish.selected import UNCUT
 from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
@@ -31,8 +33,10 @@ STAGES = {
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",
+    UNCUT: "shards",
 }
-_LAST = ("alignments", "speakers", "captions", "fingerprints", "embeddings")  # nothing follows from their failures
+# nothing follows from their failures
+_LAST = ("alignments", "speakers", "captions", "fingerprints", "embeddings", UNCUT)
 
 
 _Origin = tuple[str | None, str | None]  # source, source_ref
@@ -46,7 +50,9 @@ def dead_letters_slot(modality: str) -> Slot:
 def _inputs(lake: Lake, modality: str) -> dict[str, str]:
     """Data versions of every table that failures are read from, and of the retries: one that fails in the same way
     changes no table."""
-    versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for table in STAGES}
+    tables = (table for table in STAGES if table != UNCUT)
+    versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for table in tables}
+    versions |= {UNCUT: uncut} if (uncut := version_of(lake.cuts.uncut.held(modality))) else {}
     return versions | ({"lake/retries": tried} if (tried := lake.retries.version(modality)) else {})
 
 
@@ -160,7 +166,7 @@ def recheck_dead_letters(lake: Lake, *modalities: str) -> int:
 def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str, Any]]:
     """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left
     out."""
-    catalogue = _catalogue(lake)
+    catalogue, uncut = _catalogue(lake), lake.cuts.uncut.held(modality)
     for shard in lake.tables.shards("items", modality):
         known: set[str] = set()
         origins: dict[str, _Origin] | None = None
@@ -174,12 +180,30 @@ def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str,
                     continue
                 if table not in _LAST:
                     known.add(digest)
-                letter = _letter(table, modality, shard, rows, stamp, catalogue)
+                letter = _letter(table, modality, shard, rows, stamp.written_at, catalogue)
                 if table != "items":
                     origins = _origins(lake, modality, shard) if origins is None else origins
                     letter["source"], letter["source_ref"] = origins.get(digest, (None, None))
                 yield letter
             advance(stamp.num_rows)
+        if uncut:
+            origins = _origins(lake, modality, shard) if origins is None else origins
+            yield from _uncut_letters(modality, shard, origins, uncut, catalogue)
+
+
+def _uncut_letters(
+    modality: str,
+    shard: str,
+    origins: Mapping[str, _Origin],
+    uncut: Mapping[str, Uncut],
+    catalogue: Mapping[int, ErrorCode],
+) -> Iterator[dict[str, Any]]:
+    """The letters of the shard's units that could not be cut."""
+    for digest in sorted(origins.keys() & uncut.keys()):
+        row = {"digest": digest, "error": uncut[digest].reason, "error_code": uncut[digest].error_code}
+        letter = _letter(UNCUT, modality, shard, [row], uncut[digest].at, catalogue)
+        letter["source"], letter["source_ref"] = origins[digest]
+        yield letter
 
 
 def _origins(lake: Lake, modality: str, shard: str) -> dict[str, _Origin]:
@@ -216,7 +240,7 @@ def _catalogue(lake: Lake) -> dict[int, ErrorCode]:
 
 
 def _letter(
-    table: str, modality: str, shard: str, rows: list[dict[str, Any]], stamp: Stamp, catalogue: Mapping[int, ErrorCode]
+    table: str, modality: str, shard: str, rows: list[dict[str, Any]], at: str, catalogue: Mapping[int, ErrorCode]
 ) -> dict[str, Any]:
     """The letter of one item: the gravest code of its rows, and every reason."""
     codes = [catalogue[row["error_code"]] for row in rows]
@@ -238,5 +262,5 @@ def _letter(
         "severity": code.severity,
         "reason": "; ".join(dict.fromkeys(reasons)),
         "is_transient": any(one.is_transient for one in codes),  # a retry takes up all that failed
-        "last_failed_at": stamp.written_at,
+        "last_failed_at": at,
     }

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess, schemas, sources
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA
+from mmlake.cuts import version_of
+from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
@@ -21,12 +23,16 @@ from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.tables import Slot
 from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
 
+UNCUT = "uncut"  # among what a version is selected from: the units that cannot be cut
+
 
 def selected_from(lake: Lake) -> dict[str, str]:
-    """Data versions of the catalog, by modality, and of the samples as they are now; empty where they were not made."""
+    """Data versions of the catalog, by modality, and of the samples as they are now; empty where they were not made.
+    And which units cannot be cut, where there are any."""
     slots = [*(catalog_slot(modality) for modality in lake.parts.modalities), SAMPLES_SLOT]
     stamps = {str(slot): lake.tables.stamp(slot) for slot in slots}
-    return {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
+    found = {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
+    return found | ({UNCUT: uncut} if (uncut := version_of(lake.cuts.uncut.now())) else {})
 
 
 def is_selected_from(lake: Lake, recorded: dict[str, str]) -> bool:
@@ -74,6 +80,21 @@ def catalog_rows(lake: Lake, recipe: Recipe) -> pa.Table:
     for name in more:
         if name not in held:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.float64()))
+    return _without_uncut(rows, lake)
+
+
+def _without_uncut(rows: pa.Table, lake: Lake) -> pa.Table:
+    """The rows of the catalog; those of units that cannot be cut are unreadable."""
+    uncut = lake.cuts.uncut.now()
+    if not uncut:
+        return rows
+    reasons = {one.digest: f"{one.error_code} {CODES[one.error_code].name}: {one.reason}" for one in uncut.values()}
+    said = pa.array([reasons.get(digest) for digest in rows["digest"].to_pylist()], pa.string())
+    out = pc.is_valid(said)
+    values = {"status": "unreadable", "rule": pa.scalar(None, pa.string()), "reason": said}
+    for name, value in values.items():
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, rows.schema.field(place), pc.if_else(out, value, rows[name]))
     return rows
 
 

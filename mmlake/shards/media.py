@@ -10,16 +10,21 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from mmlake.border import Failure, attempt
 from mmlake.cuts import Cut, CutCache, Span
 from mmlake.errors import ContractBroken, UnreadableItem
 from mmlake.formats.tar_writer import Member
 from mmlake.shards.layout import CUT_TYPES, KEYFRAMES, SOUND
 from mmlake.shards.unit_facts import LATER_FIELDS, Tracks, UnitFacts
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
+
+_UNFORESEEN = 3303  # of the error catalogue: cut_failed
+_LOST = (2001, 2002)  # a blob is missing, or is not what its name says
 
 Part = Mapping[str, Any]  # of PART_READ
 
@@ -98,36 +103,66 @@ class Media:
             **facts.of_models(),
         }
 
-    def prepare(self, parts: Iterable[Part]) -> None:
-        """Cut what will be asked for and is not there, several at a time. All segments of a recording come from one
-        decode. parts: spans that lead samples, those of one item next to each other."""
+    def prepare(self, parts: Iterable[Part]) -> list[tuple[Part, Failure]]:
+        """Cut what will be asked for and is not there, several at a time; the parts that cannot be cut, and why, which
+        the cache remembers. All segments of a recording come from one decode. parts: spans that lead samples, those of
+        one item next to each other. Raises BlobMissing, BlobCorrupt where an item is lost."""
         if self._cuts is None:
-            return
+            return []
+        failed, held, tried_again = list[tuple[Part, Failure]](), self._cuts.uncut.held(), set[str]()
         with ThreadPoolExecutor(self._cuts.settings.workers) as pool:
             recordings = []
             for (_, modality), group in groupby(parts, key=lambda part: (part["parent_digest"], part["modality"])):
+                of_item = list(group)
+                tried_again |= {part["digest"] for part in of_item if part["digest"] in held}
                 if modality == "video":
-                    self._prepare_film(pool, list(group))
+                    failed += self._prepare_film(pool, of_item)
                 else:
-                    recordings.append(pool.submit(self._prepare_recording, list(group)))
+                    recordings.append(pool.submit(self._prepare_recording, of_item))
             for one in recordings:
-                one.result()
+                failed += one.result()
+        if tried_again:
+            self._cuts.uncut.forget(tried_again)
+        for part, failure in failed:
+            self._cuts.uncut.add(part["digest"], part["parent_digest"], part["modality"], failure)
+        return failed
 
-    def _prepare_film(self, pool: ThreadPoolExecutor, parts: list[Part]) -> None:
+    def _prepare_film(self, pool: ThreadPoolExecutor, parts: list[Part]) -> list[tuple[Part, Failure]]:
+        failed = list[tuple[Part, Failure]]()
         with self._local(parts[0]["parent_digest"]) as film:
-            cut = pool.map(lambda part: self._made(part, lambda cuts, span: cuts.clip(span, film)), parts)
-            for _ in cut:
-                pass
-        facts = self.facts(parts[0])
+
+            def clip(part: Part) -> Failure | None:
+                return self._tried(partial(CutCache.clip, span=self._span(part), film=film))
+
+            found = zip(parts, pool.map(clip, parts), strict=True)
+            failed += [(part, failure) for part, failure in found if failure is not None]
+        facts, uncut = self.facts(parts[0]), {part["digest"] for part, _ in failed}
         if facts is not None and facts.audio_digest is not None:
             with self._local(facts.audio_digest) as track:
                 for part in parts:
-                    self._made(part, lambda cuts, span: cuts.sound(span, track))
+                    if part["digest"] not in uncut:
+                        failure = self._tried(partial(CutCache.sound, span=self._span(part), track=track))
+                        failed += [(part, failure)] if failure is not None else []
+        return failed
 
-    def _prepare_recording(self, parts: list[Part]) -> None:
-        with self._local(parts[0]["parent_digest"]) as recording, self._explained(parts[0]):
-            assert self._cuts is not None
-            self._cuts.add_segments([self._span(part) for part in parts], recording)
+    def _prepare_recording(self, parts: list[Part]) -> list[tuple[Part, Failure]]:
+        """All from one decode; where that fails each by itself, since one of them may be the reason."""
+        with self._local(parts[0]["parent_digest"]) as recording:
+            segments = partial(CutCache.add_segments, recording=recording)
+            spans = [self._span(part) for part in parts]
+            if self._tried(partial(segments, spans=spans)) is None:
+                return []
+            found = [self._tried(partial(segments, spans=[span])) for span in spans]
+        return [(part, failure) for part, failure in zip(parts, found, strict=True) if failure is not None]
+
+    def _tried(self, make: Callable[[CutCache], object]) -> Failure | None:
+        """Why the cut cannot be made; None where it is there now. Raises what is no fault of the medium: a lost item is
+        one of the lake."""
+        assert self._cuts is not None
+        found = attempt(make, self._cuts, code=_UNFORESEEN, what="it cannot be cut")
+        if isinstance(found, Failure) and found.code in _LOST:
+            make(self._cuts)
+        return found if isinstance(found, Failure) else None
 
     def _cut(self, part: Part) -> Cut:
         with self._local(part["parent_digest"]) as item:

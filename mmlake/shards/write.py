@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mmlake.border import Failure
 from mmlake.cuts import CutCache
-from mmlake.errors import SettingsError, ShardCorrupt
+from mmlake.error_codes import CODES
+from mmlake.errors import ContractBroken, SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
@@ -126,7 +128,7 @@ class _ShardWriter:
         missing = [shard for shard in shards if entries[shard.digest] is None]
         advance(sum(len(shard.rows) for shard in shards) - sum(len(shard.rows) for shard in missing))
         rows = np.concatenate([np.zeros(0, np.int64), *(shard.rows for shard in missing)])
-        self._media.prepare(self._rows.spans(np.sort(rows)))
+        _refuse_uncut(self._media.prepare(self._rows.spans(np.sort(rows))))
         entries |= self._each(self._write, missing, workers=_useful(workers, missing), advance=advance)
         return [entry for shard in shards if (entry := entries[shard.digest]) is not None]
 
@@ -201,6 +203,19 @@ def _useful(workers: int, shards: list[ShardPlan]) -> int:
     num_samples = sum(len(shard.rows) for shard in shards)
     mean_bytes = sum(shard.size_bytes for shard in shards) // max(1, num_samples)
     return max(1, min(workers, mean_bytes // _BYTES_OF_A_THREAD))
+
+
+def _refuse_uncut(failed: Sequence[tuple[Mapping[str, Any], Failure]]) -> None:
+    """Raises ContractBroken where a unit cannot be cut: a version promises the bytes of its samples."""
+    if not failed:
+        return
+    part, failure = failed[0]
+    raise ContractBroken(
+        f"version -> training shards: {len({part['digest'] for part, _ in failed})} units cannot be cut, such as "
+        f"{part['digest'][:12]} of item {part['parent_digest'][:12]} ({failure.code} {CODES[failure.code].name}: "
+        f"{failure.reason}); publish again, which leaves them out (`mmlake failed` lists them), or raise "
+        "`cuts.timeout_s` or `cuts.memory_bytes` where one of these is the reason"
+    )
 
 
 class _Over(Exception):

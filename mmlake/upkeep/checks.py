@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mmlake import checked_json, dedup, report
 from mmlake.catalog.files import NAME as LIST
+from mmlake.cuts import UNCUT_FILE
 from mmlake.errors import MmlakeError, RefMissing, SettingsError, TableCorrupt
 from mmlake.evaluate import ProbeSet
 from mmlake.lake import Lake
@@ -258,6 +259,9 @@ def probes(lake: Lake, unit: str) -> Iterator[Problem]:
 
 
 def cuts(lake: Lake, unit: str) -> Iterator[Problem]:
+    if unit == UNCUT_FILE:
+        yield from ((unit, problem) for _, problem in documents(lake, f"cuts/{unit}"))
+        return
     if not lake.cuts.is_sound(lake.cuts.directory / unit):
         yield unit, f"cut {lake.cuts.directory / unit} is not what was written"
 

@@ -8,6 +8,7 @@ from typing import Any
 from mmlake import sources
 from mmlake.lake import Lake
 from mmlake.publish import dead_letters_are_current, read_dead_letters, table_of, update_dead_letters
+from mmlake.publish.selected import UNCUT
 from mmlake.tables import Slot
 
 # whose rows can be tried again
@@ -38,8 +39,13 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
     are for `mmlake fsck --repair`."""
     wanted: dict[Slot, list[str]] = {}
     known, codes, lists, count = lake.registry.known(), set[int](), set[str](), 0
+    uncut = list[str]()
     for row in rows:
         table = table_of(row)
+        if table == UNCUT:
+            uncut.append(row["digest"])
+            count += 1
+            continue
         if table not in _TABLES:
             continue
         count += 1
@@ -57,6 +63,8 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
             wanted.setdefault(Slot(table, modality, row["shard"]), []).append(row["key"])
     if codes:
         lake.downloads.forget(codes=codes, lists=lists)
+    if uncut:
+        lake.cuts.uncut.forget(uncut)
     for slot, keys in wanted.items():
         lake.retries.request(slot, keys)
     return count

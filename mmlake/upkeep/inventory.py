@@ -340,7 +340,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="cuts",
         places=("cuts/*",),
-        what="clips and segments",
+        what="clips and segments, and which units could not be cut",
         checked="a SHA-256 next to each; a damaged one is never used",
         rebuilt="cutting again when needed; may be deleted at any time",
         units=names.cuts,

@@ -7,12 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmlake import checked_json
+from mmlake.cuts import UNCUT_FILE
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.lake_memory import COPY, NAME
 from mmlake.publish.catalog import FORMER
 from mmlake.publish.ledger import lake_slots
 from mmlake.publish.results import made_from, read_result, result_path
+from mmlake.publish.selected import UNCUT
 from mmlake.publish.version import VERSION_STEPS, unfinished_steps
 from mmlake.publish.version_names import slot_of
 from mmlake.steps import OVER_ALL
@@ -83,7 +85,8 @@ def _stamped_once(lake: Lake) -> Iterator[Slot]:
     for name in _names_of(lake):
         with suppress(MmlakeError):
             made = made_from(lake, name) or {}
-            yield from (slot for text, version in made.items() if version and (slot := Slot.parse(text)) != FORMER)
+            held = (Slot.parse(text) for text, version in made.items() if version and text != UNCUT)
+            yield from (slot for slot in held if slot != FORMER)
         for step in VERSION_STEPS:
             with suppress(MmlakeError):
                 stamp = lake.tables.stamp(slot_of(step, name))
@@ -150,7 +153,8 @@ def probes(lake: Lake) -> list[str]:
 
 def cuts(lake: Lake) -> list[str]:
     held = files_below(lake.cuts.directory, "??/*")
-    return sorted({name.removesuffix(".json") for name in held if not name.endswith(("/lock", ".part"))})
+    cut = sorted({name.removesuffix(".json") for name in held if not name.endswith(("/lock", ".part"))})
+    return cut + files_below(lake.cuts.directory, UNCUT_FILE)
 
 
 def kept(lake: Lake) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mmlake import report
 from mmlake.cuts import Span
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.lake import Lake
 from mmlake.preprocess import WHOLE, spans_of
 from mmlake.publish.probe_vectors import UnitSound, unit_sounds
@@ -62,7 +62,7 @@ class Examples:
             return made
         try:
             self._show(made, row)
-        except MmlakeError as error:
+        except (MmlakeError, UnreadableItem) as error:
             made.reason = made.reason or str(error)
         return made
 

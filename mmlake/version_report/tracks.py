@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mmlake import report
 from mmlake.cuts import preview
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
 from mmlake.publish.unit_facts import turns_within
@@ -37,7 +37,7 @@ def _playable(lake: Lake, film: bytes) -> bytes:
         return film
     try:
         return preview(film, settings=lake.cuts.settings)
-    except MmlakeError:
+    except (MmlakeError, UnreadableItem):
         return b""
 
 

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from mmlake.cuts import CutCache, CutSettings
-from mmlake.errors import ContractBroken
+from mmlake.errors import BlobMissing, ContractBroken
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, UnitFacts, verify_shards, write_shards
 from mmlake.store import BlobStore
@@ -192,11 +192,36 @@ def test_copied_clips_say_where_they_begin(tmp_path, store, tracks) -> None:
     assert (span["is_exact"], span["num_frames"]) == (False, len(clip))
 
 
-def test_a_film_that_cannot_be_cut_stops_the_shards_with_its_name(tmp_path, store, tracks) -> None:
+def test_what_cannot_be_cut_is_remembered_and_named_when_all_else_is_cut(tmp_path, store, tracks) -> None:
     lead = part(store, b"junk", modality="video") | {"digest": "e" * 64, "start_us": 0, "end_us": 1_000_000}
     tracks["e" * 64] = UnitFacts(start_frame=0, end_frame=25)
-    with pytest.raises(ContractBroken, match="unit eeeeeeeeeeee cannot be cut from item .*3001"):
+    clips = film_clips(store, tracks, tmp_path)
+    with pytest.raises(ContractBroken, match="1 units cannot be cut, such as eeeeeeeeeeee of item .*3001"):
+        written(tmp_path, [sample([lead]), *clips], store, tracks)
+    cuts = CutCache(tmp_path / "cuts", CutSettings())
+    known = cuts.uncut.now()
+    assert [(one.digest, one.modality, one.error_code) for one in known.values()] == [("e" * 64, "video", 3001)]
+    assert len(list((tmp_path / "cuts").glob("??/*.mp4"))) == len(clips)
+    assert not (tmp_path / "shards" / ("ab" * 32) / "index.json").exists()
+    assert written(tmp_path, clips, store, tracks).num_samples == len(clips)
+
+
+def test_of_a_recording_the_segments_that_can_be_cut_are_cut(tmp_path, store, tracks) -> None:
+    rows = recording_segments(store, tracks)
+    lead = dict(rows[0]["parts"][0]) | {"digest": "e" * 64, "start_us": 9_000_000_000, "end_us": 9_001_000_000}
+    tracks["e" * 64] = UnitFacts()
+    with pytest.raises(ContractBroken, match="1 units cannot be cut, such as eeeeeeeeeeee of item .*3303"):
+        written(tmp_path, [*rows, sample([lead])], store, tracks)
+    assert len(list((tmp_path / "cuts").glob("??/*.flac"))) >= len(rows)
+
+
+def test_a_lost_film_is_a_fault_of_the_lake_and_not_one_of_its_units(tmp_path, store, tracks) -> None:
+    lead = part(store, b"junk", modality="video") | {"digest": "e" * 64, "start_us": 0, "end_us": 1_000_000}
+    tracks["e" * 64] = UnitFacts(start_frame=0, end_frame=25)
+    lead["parent_digest"] = "d" * 64
+    with pytest.raises(BlobMissing):
         written(tmp_path, [sample([lead])], store, tracks)
+    assert CutCache(tmp_path / "cuts", CutSettings()).uncut.held() == {}
 
 
 def test_an_empty_span_of_words_is_an_empty_transcript(tmp_path, store, tracks) -> None:
