@@ -32,6 +32,11 @@ TextReader = Callable[[], str | None]  # a text that came with a media item; Non
 # packed files whose members are not read
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
+# texts that say something of a medium next to them, but to programs: settings, checksums, places, phones, landmarks
+ASIDE = frozenset(
+    "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box".split()
+)
+_ASIDE_BYTES = 1 << 16
 EMPTY: Final = Fault(1006, "size_bytes=0 not in [1, inf)")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _nothing = lambda: NOTHING
@@ -177,6 +182,10 @@ class Member(Content):
         if self._extension is None:
             self._extension = sniff.extension_of(self.name)
         return self._extension
+
+    def label_limit(self, small_bytes: int) -> int:
+        """Bytes that are read of it where it is a label. small_bytes: of a class, an id, a number."""
+        return _ASIDE_BYTES if self.extension in ASIDE else small_bytes
 
     def locate(self, pointer: str) -> SourceRef:
         """The locator of the member, or of a text inside it: a JSON pointer or what stands for one."""

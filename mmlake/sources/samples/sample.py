@@ -160,7 +160,7 @@ class Sample:
                 self._said.append(Description(media=media))
                 self._broken |= {} if fault is None else {at: fault}
             else:
-                data = content.whole(settings.max_small_member_bytes, member.size_bytes)
+                data = content.whole(member.label_limit(settings.max_small_member_bytes), member.size_bytes)
                 text, _ = texts.decode_text(data, min_confidence=settings.min_charset_confidence)
                 self._metadata.setdefault(member.extension, text.strip())
         except UnreadableItem as error:

@@ -17,7 +17,7 @@ from mmlake.formats import sniff, texts
 from mmlake.formats.label_files import LABEL_NAMES, begins_as_labels
 from mmlake.sources import shard as shards
 from mmlake.sources.names import stem_of
-from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
+from mmlake.sources.raw_items import ASIDE, InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import Pictures, separated
 from mmlake.sources.samples.sample import Sample, Surroundings
@@ -170,12 +170,15 @@ class Samples(Surroundings):
 
 
 def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
-    """The group, in which texts next to an image that say where objects lie in it are marked as labels; those of
-    another folder that say nothing of the kind are samples of their own. Every sample asks, so that names go first."""
+    """The group, in which texts next to an image that say where objects lie in it are marked as labels, and so are
+    texts next to a medium that are written for programs; those of another folder that say nothing of the kind are
+    samples of their own. Every sample asks, so that names go first."""
     if len(group) == 1:
         return (group,)
     apart: list[Member] = []
     for member in group:
+        if member.extension in ASIDE and member.modality == "text" and member.fault is None:
+            member.is_label = any(one.is_media for one in group)
         if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
             try:  # a context for every caption would cost a percent
                 member.is_label = _begins_as_labels(member) and any(one.modality == "image" for one in group)

@@ -1,0 +1,38 @@
+"""Texts next to a medium that are written for programs (phones, landmarks, places of letters) are fields, no captions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from source_builders import land, png, rows_of, tar, wav
+
+PHONES, WORDS, MARKS = b"0 3050 h#\n3050 4559 sh\n", b"3050 5723 she\n", b"version: 1\nn_points: 2\n{\n1.5 2\n3 4\n}\n"
+
+
+@pytest.mark.parametrize("pack", [lambda files: {"s.tar": tar(files)}, lambda files: files], ids=["tar", "folder"])
+def test_a_transcript_is_what_was_said_and_not_its_phones(tmp_path: Path, pack) -> None:
+    """The first text by name was the phones."""
+    files = {"SA1.WAV": wav(), "SA1.PHN": PHONES, "SA1.TXT": b"She had your dark suit.", "SA1.WRD": WORDS}
+    rows = rows_of(land(tmp_path / "in", pack(files)))
+    text, sound = sorted(rows, key=lambda row: row["modality"], reverse=True)
+    assert (sound["modality"], sound["sample_text"], text["role"]) == ("audio", "She had your dark suit.", "transcript")
+    assert json.loads(sound["metadata_json"]) == {"phn": PHONES.decode().strip(), "wrd": WORDS.decode().strip()}
+
+
+def test_a_picture_with_landmarks_alone_has_no_caption(tmp_path: Path) -> None:
+    (row,) = rows_of(land(tmp_path / "in", {"a.png": png(), "a.pts": MARKS}))
+    assert (row["modality"], row["sample_text"]) == ("image", None)
+    assert json.loads(row["metadata_json"]) == {"pts": MARKS.decode().strip()}
+
+
+def test_without_a_medium_it_is_a_document_as_any_text(tmp_path: Path) -> None:
+    rows = rows_of(land(tmp_path / "in", {"a.log": b"It began to rain.", "b.yaml": b"a: 1"}))
+    assert [(row["role"], row["status"]) for row in rows] == [("document", "ok")] * 2
+
+
+def test_one_that_is_too_large_is_a_row_that_says_so(tmp_path: Path) -> None:
+    rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.box": b"A 1 2 3 4 0\n" * 6000}))
+    assert sorted(row["error_code"] or 0 for row in rows) == [0, 1008]
+    assert all(row["sample_text"] is None for row in rows)
