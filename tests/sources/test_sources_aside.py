@@ -1,4 +1,4 @@
-"""Texts next to a medium that are written for programs (phones, landmarks, places of letters) are fields, no captions."""
+"""Texts next to a medium that programs read (phones, landmarks, places of letters) are fields, no captions."""
 
 from __future__ import annotations
 
