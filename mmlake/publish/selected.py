@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess, schemas, sources
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA
-from mmlake.cuts import version_of
+from mmlake.cuts import Uncut, version_of
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
@@ -18,6 +18,7 @@ from mmlake.parts import measure_columns
 from mmlake.publish.catalog import FORMER, catalog_slot
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
+from mmlake.records import ADMITTED
 from mmlake.samples import BOUND_SAMPLES, bind_units
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.tables import Slot
@@ -80,22 +81,35 @@ def catalog_rows(lake: Lake, recipe: Recipe) -> pa.Table:
     for name in more:
         if name not in held:
             rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.float64()))
-    return _without_uncut(rows, lake)
-
-
-def _without_uncut(rows: pa.Table, lake: Lake) -> pa.Table:
-    """The rows of the catalog; those of units that cannot be cut are unreadable."""
     uncut = lake.cuts.uncut.now()
-    if not uncut:
-        return rows
+    return without_uncut(rows, uncut) if uncut else rows
+
+
+def without_uncut(rows: pa.Table, uncut: Mapping[str, Uncut]) -> pa.Table:
+    """The rows of the catalog; those of units that cannot be cut are unreadable, and of the duplicates that went for
+    one of them the first stays. rows: CATALOG_COLUMNS and more."""
     reasons = {one.digest: f"{one.error_code} {CODES[one.error_code].name}: {one.reason}" for one in uncut.values()}
     said = pa.array([reasons.get(digest) for digest in rows["digest"].to_pylist()], pa.string())
-    out = pc.is_valid(said)
-    values = {"status": "unreadable", "rule": pa.scalar(None, pa.string()), "reason": said}
-    for name, value in values.items():
+    out, nothing = pc.is_valid(said), pa.scalar(None, pa.string())
+    heirs = pc.is_in(rows["digest"], value_set=pa.array(_heirs(rows, uncut), pa.string()))
+    changes = {"status": (out, "unreadable"), "rule": (out, nothing), "reason": (out, said), "tier": (heirs, nothing)}
+    for name, (where, value) in changes.items():
         place = rows.column_names.index(name)
-        rows = rows.set_column(place, rows.schema.field(place), pc.if_else(out, value, rows[name]))
+        rows = rows.set_column(place, name, pc.if_else(where, value, rows[name]))
     return rows
+
+
+def _heirs(rows: pa.Table, uncut: Collection[str]) -> list[str]:
+    """Of the admitted duplicates of each of these units the one with the smallest digest."""
+    gone = pa.array(list(uncut), pa.string())
+    led = pc.and_(pc.is_valid(rows["tier"]), pc.is_in(rows["survivor"], value_set=gone))
+    led = pc.and_(pc.and_(led, pc.is_in(rows["status"], value_set=pa.array(ADMITTED))), _not_in(rows["digest"], gone))
+    digests: list[str] = rows.filter(led).group_by("survivor").aggregate([("digest", "min")])["digest_min"].to_pylist()
+    return digests
+
+
+def _not_in(digests: pa.ChunkedArray, others: pa.Array) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(digests, value_set=others))
 
 
 def known_columns(lake: Lake) -> list[str]:

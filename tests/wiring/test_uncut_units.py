@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import mmlake.cuts.cache as cache
 from mmlake.cli.app import app
+from mmlake.cuts import Uncut
 from mmlake.errors import UnreadableItem
 from mmlake.lake import Lake
+from mmlake.publish.selected import without_uncut
 from mmlake.version_report import write_version_report
+from mmlake.versions import CATALOG_COLUMNS
 from mmlake_assets import console
 from mmlake_assets.instance import open_instance
 from mmlake_assets.run import Ran, run_lake
@@ -113,3 +117,25 @@ def test_other_limits_try_again_and_a_damaged_memory_is_none(root, refused) -> N
     assert read("fsck", "--kind", "cuts", "--repair", "--lake", root)["problems"] == []
     assert not (root / "cuts" / "uncut.json").exists()
     assert Lake(root).cuts.uncut.held() == {}
+
+
+def test_of_the_duplicates_that_went_for_what_cannot_be_cut_one_stays() -> None:
+    def row(digest: str, **said: Any) -> dict[str, Any]:
+        usual = {"modality": "video", "status": "ok", "weight": 1.0, "licences": [], "sources": ["films"]}
+        return dict.fromkeys(CATALOG_COLUMNS) | usual | {"digest": digest, "survivor": digest} | said
+
+    rows = [
+        row("a"),
+        row("b", tier="near", survivor="a", status="quarantined"),
+        row("c", tier="near", survivor="a"),
+        row("d", tier="semantic", survivor="a"),
+        row("e", tier="near", survivor="f"),
+        row("f"),
+    ]
+    lost = Uncut(
+        digest="a", parent_digest="p", modality="video", error_code=3303, reason="no frame", at="", tried_with=""
+    )
+    found = {one["digest"]: one for one in without_uncut(pa.Table.from_pylist(rows), {"a": lost}).to_pylist()}
+    assert (found["a"]["status"], found["a"]["reason"]) == ("unreadable", "3303 cut_failed: no frame")
+    assert [found[digest]["tier"] for digest in "bcdef"] == ["near", None, "semantic", "near", None]
+    assert [found[digest]["status"] for digest in "bcdef"] == ["quarantined", "ok", "ok", "ok", "ok"]
