@@ -24,7 +24,7 @@ from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
-from mmlake.publish import Request
+from mmlake.publish import Request, read_dead_letters
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.track_drawing import drawn_tracks
@@ -58,6 +58,7 @@ class Shown:
     units: UnitTruth | None = None  # planted films and recordings of minutes, likewise
     tracks: TrackSample | None = None  # of the demo: a clip as the loader reads it from the curated version's shards
     changes: dict[str, int] = field(default_factory=dict)
+    num_failed: int = 0  # dead letters, those of earlier runs too
 
     def to_dict(self) -> dict[str, object]:
         """The JSON of `--json`."""
@@ -66,6 +67,7 @@ class Shown:
             "landing": self.changes,
             "dagster_runs": self.runs,
             "new_versions": self.made,
+            "failed": self.num_failed,
             "report": str(self.report),
             "seconds": round(self.seconds, 2),
             "truth": self.truth.to_dict() if self.truth else None,
@@ -97,6 +99,8 @@ class Shown:
             else "nothing to do, everything is up to date"
         )
         out.print(f"{done}; {self.seconds:.1f} s")
+        if self.num_failed:
+            out.print(f"failed   {number_of(self.num_failed, 'item')}: mmlake failed --lake {lake}", soft_wrap=True)
         out.print(f"report   {self.report}", soft_wrap=True)
         for name, command in (("next", "ui"), ("", 'search "..."'), ("", "why DIGEST"), ("", "status")):
             out.print(f"{name:<8} mmlake {command} --lake {lake}", soft_wrap=True)
@@ -172,6 +176,7 @@ def run_and_show(
         report=report,
         seconds=seconds,
         changes=changes,
+        num_failed=read_dead_letters(lake).num_rows,
     )
 
 

@@ -8,9 +8,10 @@ them tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from mmlake import checked_json
@@ -49,27 +50,33 @@ class UncutUnits:
 
     def now(self) -> dict[str, Uncut]:
         """Those of them that would be cut now as they were tried."""
-        return {digest: one for digest, one in self._read().items() if one.tried_with == self._tried_with(one.modality)}
+        tried_with = cache(self._tried_with)
+        return {digest: one for digest, one in self._read().items() if one.tried_with == tried_with(one.modality)}
 
-    def add(self, digest: str, parent_digest: str, modality: str, failure: Failure) -> None:
-        """Remember that the unit could not be cut."""
-        made = Uncut(
-            digest=digest,
-            parent_digest=parent_digest,
-            modality=modality,
-            error_code=failure.code,
-            reason=failure.reason,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            tried_with=self._tried_with(modality),
-        )
-        with waiting_lock(self.path.with_suffix(".lock")):
-            self._write(self._read() | {digest: made})
+    def note(self, tried: Collection[str], failed: Iterable[tuple[str, str, str, Failure]]) -> None:
+        """Remember what became of tries. tried: digests of units, of which those that did not fail were cut. failed:
+        digests of unit and item, modality, and why."""
+        at, tried_with = datetime.now(UTC).isoformat(timespec="seconds"), cache(self._tried_with)
+        made = {
+            digest: Uncut(
+                digest=digest,
+                parent_digest=parent_digest,
+                modality=modality,
+                error_code=failure.code,
+                reason=failure.reason,
+                at=at,
+                tried_with=tried_with(modality),
+            )
+            for digest, parent_digest, modality, failure in failed
+        }
+        if made or tried:
+            with waiting_lock(self.path.with_suffix(".lock")):
+                others = {digest: one for digest, one in self._read().items() if digest not in tried}
+                self._write(others | made)
 
     def forget(self, digests: Collection[str]) -> None:
-        """These units may be tried again, or were cut meanwhile."""
-        with waiting_lock(self.path.with_suffix(".lock")):
-            held = self._read()
-            self._write({digest: one for digest, one in held.items() if digest not in digests})
+        """Let these units be tried again."""
+        self.note(digests, ())
 
     def forget_others(self, wanted: Collection[str]) -> None:
         """Forget the units that are none of these."""

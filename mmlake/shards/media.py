@@ -121,10 +121,9 @@ class Media:
                     recordings.append(pool.submit(self._prepare_recording, of_item))
             for one in recordings:
                 failed += one.result()
-        if tried_again:
-            self._cuts.uncut.forget(tried_again)
-        for part, failure in failed:
-            self._cuts.uncut.add(part["digest"], part["parent_digest"], part["modality"], failure)
+        self._cuts.uncut.note(
+            tried_again, [(part["digest"], part["parent_digest"], part["modality"], why) for part, why in failed]
+        )
         return failed
 
     def _prepare_film(self, pool: ThreadPoolExecutor, parts: list[Part]) -> list[tuple[Part, Failure]]:

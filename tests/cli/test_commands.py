@@ -6,6 +6,7 @@ import errno
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -350,7 +351,14 @@ def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -
     data = read("run", "--lake", own.resource.root)
     assert data["dagster_runs"] == []
     assert data["landing"] == {"new": 0, "changed": 0, "gone": 0, "unchanged": 6}
+    assert data["failed"] == len(read("failed", "--lake", own.resource.root)) > 0
     assert Path(data["report"]).exists()
+
+
+def test_run_names_the_command_that_lists_what_failed(own) -> None:
+    num_failed = len(read("failed", "--lake", own.resource.root))
+    said = call("run", "--lake", own.resource.root)
+    assert re.search(rf"^failed +{num_failed} items?: mmlake failed --lake ", said, re.M), said
 
 
 def test_run_takes_a_new_shard_into_new_versions(own) -> None:
