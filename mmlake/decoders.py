@@ -72,6 +72,13 @@ def open_media(path: Path) -> InputContainer:
     return container
 
 
+def num_pixels(film: Path) -> int:
+    """Pixels of a picture of the film, as its header says. Raises UnreadableItem 3001, 3003."""
+    with open_media(film) as container:
+        picture = picture_stream(container)
+        return int(picture.width * picture.height)
+
+
 def _of_old_x264(path: Path, stream: Stream) -> dict[str, str]:
     """Which x264 made a film with chroma of full size. Builds before 151 wrote such films as no standard has it; a
     decoder knows them by a message in the first packet, and begun at a later keyframe it shows green and grey."""

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from mmlake.cuts.runner import as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS
+from mmlake.decoders import FORMATS, num_pixels
 
 
 def preview(film: bytes, *, max_height_px: int = 240, settings: CutSettings) -> bytes:
     """The film as an MP4 of H.264 and AAC that is at most so high, with the times of its frames. Raises UnreadableItem
-    3102, 3103, 3303."""
+    3001, 3003, 3102, 3103, 3303."""
     import ffmpeg
 
     with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
@@ -37,5 +37,5 @@ def preview(film: bytes, *, max_height_px: int = 240, settings: CutSettings) -> 
             movflags="+faststart",
             threads=1,
         )
-        run_ffmpeg(graph, settings=settings, what="the film")
+        run_ffmpeg(graph, settings=settings.of_picture(num_pixels(given)), what="the film")
         return made.read_bytes()

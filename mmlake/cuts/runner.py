@@ -41,7 +41,7 @@ _GLOBAL = (
     "-y",
     *_SAME_EVERYWHERE,
 )
-_SAID_BYTES = 4096  # of what the program says; a hostile film makes it say gigabytes
+_SAID_BYTES = 4096  # of what the program says first, and last; a hostile film makes it say gigabytes
 _MAX_FILE_BYTES = 64 << 30
 _OUT_OF_CPU = -24  # SIGXCPU
 _log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ def run_ffmpeg(graph: Any, *, settings: CutSettings, what: str) -> None:
         env={"PATH": os.defpath, "LANG": "C"},
     ) as process:
         try:
-            said = _last_words(process, deadline=started + settings.timeout_s)
+            said = _words(process, deadline=started + settings.timeout_s)
             status = process.wait(max(0.1, started + settings.timeout_s - time.monotonic()))
         except (TimeoutError, subprocess.TimeoutExpired):
             # without its cause, which would be taken for a fault of the machine
@@ -99,18 +99,21 @@ def run_ffmpeg(graph: Any, *, settings: CutSettings, what: str) -> None:
         _raise(status, said, settings=settings, what=what)
 
 
-def _last_words(process: subprocess.Popen[bytes], *, deadline: float) -> str:
-    """The end of what the process says until it closes its standard error. Raises TimeoutError."""
+def _words(process: subprocess.Popen[bytes], *, deadline: float) -> str:
+    """The beginning, which may name the cause, and the end of what the process says until it closes its standard error.
+    Raises TimeoutError."""
     assert process.stderr is not None
-    said, handle = b"", process.stderr.fileno()
+    first, said, handle = b"", b"", process.stderr.fileno()
     while True:
         ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             raise TimeoutError
         part = os.read(handle, _SAID_BYTES)
         if not part:
-            return said.decode("utf-8", "replace")
-        said = (said + part)[-_SAID_BYTES:]
+            return (first + said).decode("utf-8", "replace")
+        taken = part[: _SAID_BYTES - len(first)]
+        first += taken
+        said = (said + part[len(taken) :])[-_SAID_BYTES:]
 
 
 def _raise(status: int, said: str, *, settings: CutSettings, what: str) -> None:
@@ -119,8 +122,8 @@ def _raise(status: int, said: str, *, settings: CutSettings, what: str) -> None:
         raise OSError(errno.ENOSPC, "no space is left for the clip")
     if status == _OUT_OF_CPU:
         raise UnreadableItem(TIMED_OUT, f"{what} took {settings.timeout_s:g} s of CPU to cut and was not done")
-    # a thread that finds no room for its stack is refused as EAGAIN
-    if any(os.strerror(number) in said for number in (errno.ENOMEM, errno.EAGAIN)):
+    # a thread that finds no room for its stack is refused as EAGAIN; x264 has words of its own
+    if any(words in said for words in (os.strerror(errno.ENOMEM), os.strerror(errno.EAGAIN), "malloc of size")):
         raise UnreadableItem(NO_MEMORY, f"cutting {what} needs more than memory_bytes={settings.memory_bytes}")
     ending = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
     raise UnreadableItem(FAILED, f"{what} cannot be cut: the program {ending}")

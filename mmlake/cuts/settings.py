@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmlake.errors import SettingsError
 
 MEDIA = ("encode", "copy")
+_LARGE_PIXELS = 11_000_000  # 3840 x 2160 has 8.3 million, and takes less than 1 GB
 OF_CLIPS = ("media", "crf", "preset", "keyframe_every_frames", "sound_bitrate")  # what their bytes depend on
 
 
@@ -27,7 +28,8 @@ class CutSettings:
     # 16 kHz mono sound next to recordings too; the loader makes it from the medium, and both would nearly double MP3s
     workers: int = 2  # programs at the same time, each with one thread
     timeout_s: float = 1800.0  # of one clip
-    memory_bytes: int = 2 << 30  # of one program; 1280 x 720 takes 160 MB
+    memory_bytes: int = 2 << 30
+    # of one program; 1280 x 720 takes 160 MB. Pictures of more than 11 megapixels have as much more as they are larger
 
     def __post_init__(self) -> None:
         if self.media not in MEDIA:
@@ -37,3 +39,8 @@ class CutSettings:
                 f"cuts has crf={self.crf}, keyframe_every_frames={self.keyframe_every_frames}, workers={self.workers}, "
                 f"timeout_s={self.timeout_s:g}; expected 0 <= crf <= 51, and the others above 0"
             )
+
+    def of_picture(self, num_pixels: int) -> CutSettings:
+        """The same, with the memory that a film of such pictures may take: H.264 of 7680 x 4320 takes 2.7 GB, HEVC of
+        10 bit 3.4, with all frames that wait for others."""
+        return replace(self, memory_bytes=max(self.memory_bytes, self.memory_bytes * num_pixels // _LARGE_PIXELS))

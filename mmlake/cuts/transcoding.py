@@ -15,7 +15,7 @@ from typing import Any
 from mmlake.cuts.cache import Cut, commit, known
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, program_digest, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, open_media, picture_stream, sound_stream
+from mmlake.decoders import FORMATS, num_pixels, open_media, picture_stream, sound_stream
 from mmlake.durable import make_directory
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.locks import waiting_lock
@@ -64,7 +64,8 @@ def transcoded(film: Path, digest: str, folder: Path, rendition: Rendition, *, s
             return there
         part = path.parent / f"{secrets.token_hex(8)}.part"
         try:
-            run_ffmpeg(_graph(film, part, rendition, settings), settings=settings, what="the film")
+            limits = settings.of_picture(num_pixels(film))
+            run_ffmpeg(_graph(film, part, rendition, settings), settings=limits, what="the film")
             facts = {"source_digest": digest, "rendition": asked, "made_by": made_by} | _facts(part)
             return commit(part, path, facts)
         finally:

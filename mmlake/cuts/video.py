@@ -75,11 +75,13 @@ class _Streams:
     num_channels: int
     origin_s: float
     lead_s: float  # from the film's first moment, which may be sound, to its first picture
+    num_pixels: int  # of a picture
 
 
 def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Clip:
     """The clip, written to `out`. Raises UnreadableItem 3001, 3003, 3102, 3103, 3303."""
     streams = _streams(film)
+    settings = settings.of_picture(streams.num_pixels)
     if settings.media == "copy" and not streams.decoding:  # nobody could decode it without the film's first packet
         try:
             return _copied(film, out, span, streams, settings)
@@ -101,6 +103,7 @@ def _streams(film: Path) -> _Streams:
             sound_codec=codec.name if codec is not None else "",
             rate_hz=codec.sample_rate if codec is not None else 0,
             num_channels=codec.channels if codec is not None else 0,
+            num_pixels=picture.width * picture.height,
             origin_s=(origin_s := (container.start_time or 0) / 1e6),
             lead_s=max(0.0, float((picture.start_time or 0) * (picture.time_base or 0)) - origin_s),
         )

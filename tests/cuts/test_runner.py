@@ -13,7 +13,7 @@ from pathlib import Path
 import ffmpeg
 import pytest
 
-from mmlake.cuts import CutSettings, Span, cut_film
+from mmlake.cuts import CutSettings, Span, cut_film, video
 from mmlake.cuts.runner import as_file, run_ffmpeg
 from mmlake.errors import UnreadableItem
 from tests.cuts.counted_films import counted_film, span_of
@@ -52,11 +52,23 @@ def test_a_film_that_takes_too_long_is_ended(tmp_path) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_a_film_that_needs_too_much_memory_is_ended(tmp_path) -> None:
+@pytest.mark.parametrize("memory_bytes", [40 << 20, 100 << 20])  # the system has no more, and x264 says so itself
+def test_a_film_that_needs_too_much_memory_is_ended(tmp_path, memory_bytes: int) -> None:
     film = counted_film(tmp_path / "film.mp4", 30, size=(1920, 1080))
     with pytest.raises(UnreadableItem) as raised:
-        cut_film(film, tmp_path / "clip.mp4", span_of(film, 0, 30), settings=CutSettings(memory_bytes=40 << 20))
+        cut_film(film, tmp_path / "clip.mp4", span_of(film, 0, 30), settings=CutSettings(memory_bytes=memory_bytes))
     assert raised.value.code == 3103
+
+
+def test_larger_pictures_may_take_more_memory(tmp_path, monkeypatch) -> None:
+    """No film of 7680 x 4320 could be cut."""
+    assert CutSettings().of_picture(3840 * 2160) == CutSettings()
+    assert CutSettings().of_picture(7680 * 4320).memory_bytes > 5 << 30
+    film, given = counted_film(tmp_path / "film.mp4", 1, size=(4800, 3200), with_sound=False), list[int]()
+    monkeypatch.setattr(video, "run_ffmpeg", lambda graph, *, settings, what: given.append(settings.memory_bytes))
+    with suppress(FileNotFoundError):  # nothing was cut
+        cut_film(film, tmp_path / "clip.mp4", span_of(film, 0, 1), settings=CutSettings())
+    assert given and min(given) > 2 << 30
 
 
 def test_a_damaged_film_gives_a_clip_or_our_own_words(tmp_path) -> None:
