@@ -4,6 +4,7 @@ flagged + quarantined + unreadable + waiting."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
+from mmlake.cuts import Uncut
 from mmlake.drawing import table
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, MmlakeError
@@ -212,7 +214,7 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _bare(code: int | None) -> dict[str, Any]:
-    """The verdict on a row without bytes, whose cause is called as its code."""
+    """The verdict on what has no bytes for a version, whose cause is called as its code."""
     rule = CODES[code].name if code in CODES else "no_bytes"
     return {"status": "unreadable", "weight": 0.0, "rule": rule}
 
@@ -244,10 +246,10 @@ class _Counts:
 
 def _counts(lake: Lake, modality: str, *, shard: str | None = None) -> _Counts:
     """shard: count this one alone."""
-    counts = _Counts()
+    counts, uncut = _Counts(), lake.cuts.uncut.held(modality)
     shards = lake.tables.shards("items", modality) if shard is None else [shard]
     for one in shards:
-        _count_shard(counts, lake, modality, one)
+        _count_shard(counts, lake, modality, one, uncut)
     return counts
 
 
@@ -257,7 +259,8 @@ def sources_of(lake: Lake, modality: str, shard: str) -> tuple[SourceSummary, ..
     return tuple(one.summary(source) for source, one in sorted(counts.by_source.items()))
 
 
-def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None:
+def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str, uncut: Mapping[Digest, Uncut]) -> None:
+    """uncut: what has a verdict and cannot be cut all the same."""
     names = ["digest", "source", "error_code"]
     items = lake.tables.read(Slot("items", modality, shard), columns=names)
     slot = Slot("verdicts", modality, shard)
@@ -267,6 +270,7 @@ def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str) -> None
         else []
     )
     verdicts = {row["digest"]: row for row in rows}
+    verdicts |= {digest: _bare(uncut[digest].error_code) for digest in uncut.keys() & verdicts.keys()}
     spans = _spans(lake, modality, shard)
     for digest, source, code in zip(*(items.column(name).to_pylist() for name in names), strict=True):
         counts.num_items += 1

@@ -209,9 +209,9 @@ def _refuse_uncut(failed: Sequence[tuple[Mapping[str, Any], Failure]]) -> None:
     """Raises ContractBroken where a unit cannot be cut: a version promises the bytes of its samples."""
     if not failed:
         return
-    part, failure = failed[0]
+    (part, failure), num = failed[0], len({part["digest"] for part, _ in failed})
     raise ContractBroken(
-        f"version -> training shards: {len({part['digest'] for part, _ in failed})} units cannot be cut, such as "
+        f"version -> training shards: {num} {'unit' if num == 1 else 'units'} cannot be cut, such as "
         f"{part['digest'][:12]} of item {part['parent_digest'][:12]} ({failure.code} {CODES[failure.code].name}: "
         f"{failure.reason}); publish again, which leaves them out (`mmlake failed` lists them), or raise "
         "`cuts.timeout_s` or `cuts.memory_bytes` where one of these is the reason"

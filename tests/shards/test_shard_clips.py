@@ -196,7 +196,7 @@ def test_what_cannot_be_cut_is_remembered_and_named_when_all_else_is_cut(tmp_pat
     lead = part(store, b"junk", modality="video") | {"digest": "e" * 64, "start_us": 0, "end_us": 1_000_000}
     tracks["e" * 64] = UnitFacts(start_frame=0, end_frame=25)
     clips = film_clips(store, tracks, tmp_path)
-    with pytest.raises(ContractBroken, match="1 units cannot be cut, such as eeeeeeeeeeee of item .*3001"):
+    with pytest.raises(ContractBroken, match="1 unit cannot be cut, such as eeeeeeeeeeee of item .*3001"):
         written(tmp_path, [sample([lead]), *clips], store, tracks)
     cuts = CutCache(tmp_path / "cuts", CutSettings())
     known = cuts.uncut.now()
@@ -210,7 +210,7 @@ def test_of_a_recording_the_segments_that_can_be_cut_are_cut(tmp_path, store, tr
     rows = recording_segments(store, tracks)
     lead = dict(rows[0]["parts"][0]) | {"digest": "e" * 64, "start_us": 9_000_000_000, "end_us": 9_001_000_000}
     tracks["e" * 64] = UnitFacts()
-    with pytest.raises(ContractBroken, match="1 units cannot be cut, such as eeeeeeeeeeee of item .*3303"):
+    with pytest.raises(ContractBroken, match="1 unit cannot be cut, such as eeeeeeeeeeee of item .*3303"):
         written(tmp_path, [*rows, sample([lead])], store, tracks)
     assert len(list((tmp_path / "cuts").glob("??/*.flac"))) >= len(rows)
 

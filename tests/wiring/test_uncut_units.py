@@ -92,6 +92,11 @@ def test_a_clip_that_cannot_be_cut_is_a_row_and_the_version_holds_all_others(roo
     assert letter["source_ref"] and "fox.mp4" in letter["source_ref"]
     assert (read("fsck", "--lake", root)["problems"], read("verify", version, "--lake", root)["problems"]) == ([], [])
 
+    (video,) = [row for row in read("status", "--lake", root)["modalities"] if row["modality"] == "video"]
+    (films,) = video["sources"]
+    assert (video["statuses"]["unreadable"], films["causes"]["cut_failed"]) == (1, 1)
+    assert films["num_usable"] + sum(films["causes"].values()) == films["num_units"] == len(units)
+
     report = write_version_report(lake, version)  # and its player does without
     assert report.stat().st_size > 10_000
 
