@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mmlake.errors import SettingsError
+from mmlake.records import is_digest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_VERSION = "version:"
-_FORM = "NAME=path/to/folder or NAME=version:ID"
+_KINDS: tuple[Literal["version", "probes"], ...] = ("version", "probes")
+_FORM = "NAME=path/to/folder, NAME=version:ID, NAME=probes:pinned or NAME=probes:DIGEST"
+PINNED = "pinned"
 
 
 class EvalSet(NamedTuple):
-    """One eval set: a folder of raw files, or a version of the lake."""
+    """One eval set: a folder of raw files, a version of the lake, or frozen probes of it."""
 
     name: str
-    place: str  # of the folder, or name or id of the version
-    is_version: bool
+    place: str  # path of the folder; name or id of the version; digest of the probe set, or PINNED
+    kind: Literal["folder", "version", "probes"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +29,8 @@ class DecontaminateSettings:
     """What no published version may hold."""
 
     sets: tuple[str, ...] = ()
-    # "name=path/to/folder", read as a landing zone is, or "name=version:ID" of this lake. Empty: nothing is compared
+    # "name=path/to/folder", read as a landing zone is, or "name=version:ID" of this lake, or the queries of its frozen
+    # probes, "name=probes:pinned" and "name=probes:DIGEST". Empty: nothing is compared
     modalities: tuple[str, ...] = ()
     # those that are compared; empty takes all
 
@@ -57,12 +60,20 @@ class DecontaminateSettings:
 def _parsed(text: object) -> EvalSet:
     name, equals, place = text.partition("=") if isinstance(text, str) else ("", "", "")
     place = place.strip()
-    is_version = place.startswith(_VERSION)
-    place = place.removeprefix(_VERSION).strip()
+    kind: Literal["folder", "version", "probes"] = "folder"
+    for known in _KINDS:
+        if place.startswith(f"{known}:"):
+            kind, place = known, place.removeprefix(f"{known}:").strip()
+            break
     if not equals or not place:
         raise SettingsError(f"decontaminate.sets holds {text!r}; expected {_FORM}")
     if _NAME.fullmatch(name) is None:
         raise SettingsError(
             f"decontaminate.sets: the name {name!r} is no folder name; expected 1 to 64 letters, digits, '-' and '_'"
         )
-    return EvalSet(name, place, is_version)
+    if kind == "probes" and place != PINNED and not is_digest(place):
+        raise SettingsError(
+            f"decontaminate.sets: {name!r} is to be of the probes {place!r}; expected `pinned`, or the digest that "
+            "`mmlake probes` prints"
+        )
+    return EvalSet(name, place, kind)

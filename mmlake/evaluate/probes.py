@@ -16,7 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError
+from mmlake import checked_json
+from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, TableCorrupt
 from mmlake.evaluate.distortions import DISTORTIONS
 from mmlake.records import ADMITTED, Digest, canonical_json, digest_of, is_digest
 from mmlake.store import write_atomically
@@ -85,6 +86,19 @@ class ProbeSet:
                 "changes as a new set"
             )
         return cls(tuple(_from_dict(json.loads(line)) for line in data.splitlines()))
+
+
+def pinned_in(directory: Path) -> ProbeSet | None:
+    """The set that `pinned.json` of the directory names, or None where none was pinned yet. Raises TableCorrupt,
+    BlobMissing, BlobCorrupt."""
+    path = Path(directory) / "pinned.json"
+    try:
+        digest = checked_json.loads(path.read_bytes())["digest"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError) as error:
+        raise TableCorrupt(f"{path} is not what was written; run `mmlake fsck --repair`, or pin a probe set") from error
+    return ProbeSet.read(directory, digest)
 
 
 def build_probes(

@@ -21,8 +21,9 @@ from mmlake import checked_json
 from mmlake.border import Failure
 from mmlake.catalog import vector_column
 from mmlake.embed import UnusableQuery, encode_file_query, encode_text_queries
-from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, TableCorrupt, UnreadableItem
+from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
+from mmlake.evaluate.probes import pinned_in
 from mmlake.lake import Lake
 from mmlake.preprocess import spans_of
 from mmlake.records import ADMITTED, digest_of
@@ -37,15 +38,7 @@ _COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
 
 def pinned_probes(lake: Lake) -> ProbeSet | None:
     """The lake's frozen probe set, or None where none was pinned yet."""
-    try:
-        digest = checked_json.loads((lake.probes_dir / "pinned.json").read_bytes())["digest"]
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError) as error:
-        raise TableCorrupt(
-            f"{lake.probes_dir / 'pinned.json'} is not what was written; run `mmlake fsck --repair`, or pin a probe set"
-        ) from error
-    return ProbeSet.read(lake.probes_dir, digest)
+    return pinned_in(lake.probes_dir)
 
 
 def pin_probes(lake: Lake, probes: ProbeSet) -> str:

@@ -48,7 +48,7 @@ def _of_units(job: Job) -> pa.Table:
             _near(job, fingerprints, units),
             _semantic(job, fingerprints, embeddings, units),
         ]
-        found.append(_named(_best(pa.concat_tables(hits)), name, units))
+        found.append(_named(_best(_asked(job, pa.concat_tables(hits), units)), name, units))
     return pa.concat_tables(found)
 
 
@@ -62,7 +62,7 @@ def _of_components(job: Job, component: str, modality: str) -> pa.Table:
     found = []
     for name, units in held.items():
         hits = dedup.component_hits(components, units.fingerprints, tiers, settings=settings, advance=job.advance)
-        found.append(_named(_best(hits), name, units))
+        found.append(_named(_best(_asked(job, hits, units)), name, units))
     return pa.concat_tables(found)
 
 
@@ -72,6 +72,19 @@ def _named(hits: pa.Table, name: str, units: EvalUnits) -> pa.Table:
     hits = hits.append_column("eval_key", units.names["eval_key"].take(at))
     hits = hits.append_column("eval_set", pa.array([name] * hits.num_rows, pa.string()))
     return hits.select(schemas.CONTAMINATION.arrow.names).cast(schemas.CONTAMINATION.arrow)
+
+
+def _asked(job: Job, hits: pa.Table, units: EvalUnits) -> pa.Table:
+    """The hits but for the right answers of probes and their duplicates: those are there to be found."""
+    if not units.answers or not hits.num_rows:
+        return hits
+    clusters = job.read("duplicate_clusters", ["digest", "survivor"])
+    stays = dict(zip(*(clusters[name].to_pylist() for name in clusters.column_names), strict=True))
+    right = {probe: {stays.get(answer, answer) for answer in answers} for probe, answers in units.answers.items()}
+    pairs = zip(hits["digest"].to_pylist(), hits["eval_digest"].to_pylist(), strict=True)
+    return hits.filter(
+        pa.array([stays.get(unit, unit) not in right.get(probe, ()) for unit, probe in pairs], pa.bool_())
+    )
 
 
 def _near(job: Job, fingerprints: pa.Table, units: EvalUnits) -> pa.Table:
@@ -126,12 +139,13 @@ CONTAMINATION_STEP = Step(
     name="contamination",
     stage="dedup",
     schema=schemas.CONTAMINATION,
-    code_version="5",
+    code_version="6",
     over_shards=True,
     make=_contamination,
     check=_check,
     inputs=("fingerprints", "embeddings", "units", COMPONENT_FINGERPRINTS.name),
     input_columns={COMPONENT_FINGERPRINTS.name: "components"},
+    corpus_inputs=("duplicate_clusters",),  # of what a probe asks for the copies are right answers, too
     settings=("decontaminate", "dedup"),
     parts=eval_sets_of,
     kinds=("numpy",),

@@ -1,16 +1,17 @@
 """The units of an eval set, made by the steps that make those of the corpus.
 
 A folder becomes a small lake under `<lake>/decontaminate/<name>/<modality>/`, with a store of its own: its blobs are
-never part of the corpus. It is made once; when the files of the folder change, it is made anew. A version of the lake
-has its units in the tables of the corpus already.
+never part of the corpus. It is made once; when the files of the folder change, it is made anew. So do the words that
+frozen probes ask for. A version of the lake has its units in the tables of the corpus already, and so have the items
+whose renditions are asked for.
 """
 
 from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,10 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess, sources
 from mmlake.dedup import DecontaminateSettings, EvalSet
+from mmlake.dedup.eval_sets import PINNED
 from mmlake.errors import RefMissing, SettingsError
+from mmlake.evaluate import Probe, ProbeSet
+from mmlake.evaluate.probes import pinned_in
 from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.locks import waiting_lock
@@ -32,6 +36,8 @@ from mmlake.store import StoreSettings, write_atomically
 
 _STEPS = ("items", "tracks", "alignments", "units", "fingerprints", "embeddings")  # no rule judges an eval set
 _SECTIONS = ("sources", "preprocess", *OF_PICTURES, "align", "units", "dedup", "embed")
+_NAMES = pa.schema([("digest", pa.string()), ("eval_key", pa.string())])
+_QUERIES = "queries"  # next to the small lakes: the words that probes ask for, as a landing zone
 _LISTED = "listed"  # in the small lake: the files that it is made of
 _LOG = logging.getLogger("mmlake.steps")
 
@@ -43,23 +49,32 @@ class EvalUnits:
     names: pa.Table  # digest, eval_key: one row per unit
     fingerprints: pa.Table
     embeddings: pa.Table
+    answers: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of a probe's unit: what it asks for
 
 
 def eval_revision(lake: Lake, one: EvalSet, modality: str) -> str:
     """What the stamp says of the eval set: equal where its units are. Raises SettingsError where there is no such
     folder or version, or nothing in it."""
-    if one.is_version:
+    if one.kind == "version":
         return _version(lake, one)
     code = {step.name: step.code_version for step in row_steps(lake.parts.modality(modality)) if step.name in _STEPS}
     made_by = [lake.settings.digest(_SECTIONS), code]
+    if one.kind == "probes":
+        return f"{_probes(lake, one).digest}.{digest_of(canonical_json(made_by).encode())}"
     listing = _listing(_scanned(_side_lake(lake, one, modality), one), modality)
     return f"{listing}.{digest_of(canonical_json(made_by).encode())}"
 
 
 def eval_units(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
     """The eval set's leading units of the modality."""
-    if one.is_version:
+    if one.kind == "version":
         return _of_version(lake, one, modality)
+    if one.kind == "probes":
+        return _of_probes(lake, one, modality)
+    return _of_folder(lake, one, modality)
+
+
+def _of_folder(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
     folder = _folder(lake, one)
     with waiting_lock(folder / f"{modality}.lock"):  # the set of another modality has its own small lake
         return _of_lake(_made(lake, one, modality), one, modality)
@@ -169,6 +184,50 @@ def _of_version(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
     of_modality = pc.equal(pc.struct_field(parts, "modality"), modality)
     names = names.filter(pc.and_(of_modality, _leads(pc.struct_field(parts, "role"))))
     return _compared(lake, modality, standing.first_per_key(names, ["digest"]))
+
+
+def _of_probes(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
+    """What the probes ask with: words are texts, of a rendition the item counts that it is made of."""
+    probes = [probe for probe in _probes(lake, one).probes if probe.kind == modality]
+    if modality != "text":
+        items = {str(probe.query_digest): probe.id for probe in reversed(probes)}
+        names = pa.table({"digest": list(items), "eval_key": list(items.values())}, _NAMES)
+        return replace(
+            _compared(lake, modality, names), answers=_answers((probe.query_digest, probe) for probe in probes)
+        )
+    if not probes:
+        return _compared(lake, modality, _NAMES.empty_table())
+    asking: dict[str, list[Probe]] = {}
+    for probe in probes:
+        asking.setdefault(probe.query, []).append(probe)
+    landing = _folder(lake, one) / _QUERIES
+    lines = [canonical_json({"id": f"q{at}", "text": query}) + "\n" for at, query in enumerate(asking)]
+    write_atomically(landing / "queries.jsonl", "".join(lines).encode())
+    units = _of_folder(lake, one._replace(place=str(landing), kind="folder"), modality)
+    of_key = {f"queries.jsonl/q{at}": some for at, some in enumerate(asking.values())}
+    asked = [of_key[key] for key in units.names["eval_key"].to_pylist()]
+    names = units.names.set_column(1, "eval_key", pa.array([some[0].id for some in asked], pa.string()))
+    digests = units.names["digest"].to_pylist()
+    pairs = ((digest, probe) for digest, some in zip(digests, asked, strict=True) for probe in some)
+    return replace(units, names=names, answers=_answers(pairs))
+
+
+def _answers(asked: Iterable[tuple[str | None, Probe]]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for digest, probe in asked:
+        found[str(digest)] = found.get(str(digest), frozenset()).union(probe.relevant)
+    return found
+
+
+def _probes(lake: Lake, one: EvalSet) -> ProbeSet:
+    if one.place != PINNED:
+        return ProbeSet.read(lake.probes_dir, one.place)
+    if (pinned := pinned_in(lake.probes_dir)) is None:
+        raise SettingsError(
+            f"decontaminate: eval set {one.name!r} is of the frozen probes, and lake {lake.root} has none yet; its "
+            "first version freezes some, or pin your own with `mmlake probes --pin FILE`"
+        )
+    return pinned
 
 
 def _version(lake: Lake, one: EvalSet) -> str:

@@ -190,9 +190,9 @@ def reports(lake: Lake) -> list[str]:
 
 
 def eval_sets(lake: Lake) -> list[str]:
-    """The small lake of every eval set and modality."""
-    root = lake.root / "decontaminate"
-    return sorted(path.relative_to(root).as_posix() for path in root.glob("*/*") if path.is_dir())
+    """The small lake of every eval set and modality. The queries of probes next to them are written at each use."""
+    root, modalities = lake.root / "decontaminate", lake.parts.modalities
+    return sorted(path.relative_to(root).as_posix() for path in root.glob("*/*") if path.name in modalities)
 
 
 def _stems(lake: Lake, pattern: str) -> set[str]:

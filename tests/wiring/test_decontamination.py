@@ -14,13 +14,16 @@ from PIL import Image
 
 from mmlake import item_provenance, pipeline, publish
 from mmlake.errors import ContractBroken, SettingsError
+from mmlake.evaluate import Probe, ProbeSet
 from mmlake.lake import Lake
 from mmlake.publish.dry_run import dry_run
 from mmlake.publish.version import publish_version
+from mmlake.records import digest_of
 from mmlake.settings import Settings
 from mmlake.steps import CORPUS_STEPS, run_step
 from mmlake.tables import Slot
 from tests import make
+from tests.damages import wrong
 
 CLEAN = 'name = "clean"\nwhere = "NOT contaminated"\n'
 # texts of random words are all alike to a sentence encoder; the other tiers are what is asked here
@@ -227,6 +230,43 @@ def test_a_version_of_the_lake_may_be_the_eval_set(site):
     assert first in samples.values()
     assert {row["relation"] for row in contamination(lake)} == {"same", "holds"}
     assert {row["digest"] for row in contamination(lake) if row["tier"] == "exact"} == set(samples)
+
+
+def test_frozen_probes_may_be_the_eval_set_but_for_what_they_ask_for(site):
+    """A page that quotes the words of a probe is in it, its right answer and the answer's copy are not. A rendition is
+    asked for by its item."""
+    question, copied = make.prose(6, words=40), f"{make.prose(1)} Indeed."
+    pictures = {f"image/{at}.png": make.picture(at, width=96, height=96) for at in (1, 2)}
+    make.land(site.zone, pictures)
+    site.land("text/b.jsonl", [copied, f"{make.prose(7, words=60)} {question} {make.prose(8, words=60)}"])
+    site.tables()
+    lake = site.lake()
+    first, second = (digest_of(data) for data in pictures.values())
+    asked = (
+        Probe(id="a", kind="text", modality="text", relevant=(digest_of(make.prose(1).encode()),), query=make.prose(1)),
+        Probe(id="b", kind="text", modality="text", relevant=(digest_of(make.prose(2).encode()),), query=question),
+        Probe(id="c", kind="image", modality="image", relevant=(first,), query_digest=first, distortion="crop"),
+        Probe(id="d", kind="image", modality="image", relevant=(first,), query_digest=second, distortion="crop"),
+    )
+    publish.pin_probes(lake, ProbeSet(asked))
+    for place in ("pinned", ProbeSet(asked).digest):
+        sections = {"decontaminate": {"sets": [f"asked=probes:{place}"]}, "dedup": APART}
+        site.tables(**sections)
+        lake = site.lake(**sections)
+        assert found(lake) == {("text/b.jsonl/d1", "b", "holds")}
+        assert found(lake, "image") == {("image/2", "d", "same")}
+    publish.pin_probes(lake, ProbeSet(asked[:1]))
+    sections["decontaminate"] = {"sets": ["asked=probes:pinned"]}
+    assert site.tables(**sections), "other probes are another eval set"
+    assert found(site.lake(**sections)) == set()
+    assert wrong(site.lake(**sections), "eval-sets") == []
+
+
+def test_probes_are_an_eval_set_once_there_are_some(site):
+    with pytest.raises(SettingsError, match=r"of the frozen probes, and lake .* has none yet; .*mmlake probes --pin"):
+        site.tables(decontaminate={"sets": ["asked=probes:pinned"]})
+    with pytest.raises(SettingsError, match="to be of the probes 'newest'; expected `pinned`, or the digest"):
+        site.lake(decontaminate={"sets": ["asked=probes:newest"]})
 
 
 def test_modalities_that_are_not_chosen_are_not_compared(site):
