@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import gpu, semantic
 from mmlake.dedup.index_choice import code_parts
 from mmlake.dedup.leaders import stars
+from mmlake.dedup.scann_index import ScannIndex, is_installed
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import by_digest
 from mmlake.dedup.vectors import VectorMatcher, never_apart, recall
@@ -40,7 +41,7 @@ class Plan:
     num_queries: int = 1_000
     # vectors that ask; a seeded sample of the vectors themselves
     nprobes: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
-    # lists searched by IVF
+    # lists searched by IVF and ScaNN
     ef_searches: tuple[int, ...] = (16, 32, 64, 128)
     # candidates that HNSW keeps
     gpu_bytes: int = 8_000_000_000
@@ -85,7 +86,8 @@ def measure(
         yield from _joins(vectors, bound, settings, advance)
         for name, make, parameters in _indexes(faiss, vectors, plan):
             index, build_s = _timed(make)
-            size = float(faiss.serialize_index(index).nbytes) / len(vectors)
+            is_scann = name == "scann"
+            size = float(index.size_bytes if is_scann else faiss.serialize_index(index).nbytes) / len(vectors)
             searched = index
             if name == "ivf-pq":
                 searched = faiss.IndexRefineFlat(index, faiss.swig_ptr(vectors))
@@ -100,7 +102,7 @@ def measure(
                     build_cpu_s=round(build_s, 4),
                     join_cpu_s=round(build_s + len(vectors) / row.queries_per_cpu_s, 4),
                     bytes_per_vector=round(size, 1),
-                    exact_bytes_per_vector=4 * vectors.shape[1] if name == "ivf-pq" else 0,
+                    exact_bytes_per_vector=4 * vectors.shape[1] if name == "ivf-pq" or is_scann else 0,
                 )
             if gpu.num_devices() and name in ("flat", "ivf-flat"):
                 yield _of_gpu(name, index, vectors, truth, bound=bound, plan=plan, settings=settings)
@@ -109,7 +111,7 @@ def measure(
 
 def num_steps(plan: Plan) -> int:
     """How often `measure` advances by the number of vectors."""
-    return 6
+    return 6 + is_installed()
 
 
 def _indexes(
@@ -142,6 +144,8 @@ def _indexes(
     yield "ivf-flat", ivf_flat, probes
     yield "ivf-pq", ivf_pq, refined
     yield "hnsw", hnsw, efs
+    if is_installed():
+        yield "scann", lambda: ScannIndex(vectors, leaves=lists), refined
 
 
 def _setter(name: str, value: int) -> Callable[[Any], None]:

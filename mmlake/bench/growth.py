@@ -26,7 +26,7 @@ class Fit:
 
 
 # in theory: all products; 2 sqrt(n) centroids and a few lists of sqrt(n) / 2 for each vector; log n steps
-LEAST_EXPONENT = {"flat join": 2.0, "cells": 1.5, "ivf-flat": 1.5, "ivf-pq": 1.5, "hnsw": 1.1}
+LEAST_EXPONENT = {"flat join": 2.0, "cells": 1.5, "ivf-flat": 1.5, "ivf-pq": 1.5, "hnsw": 1.1, "scann": 1.5}
 
 
 def fitted(sizes: Sequence[int], seconds: Sequence[float], *, exponent: float | None = None) -> Fit | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 _COLOURS = {
     "flat": "#7b8087", "flat join": "#1d1f22", "cells": "#3f7d58", "ivf-flat": "#3d6fa5", "ivf-pq": "#c9782b",
-    "hnsw": "#b34a4a",
+    "hnsw": "#b34a4a", "scann": "#8a6d1f",
 }  # fmt: skip
 _OTHER = "#7d64a8"
 

@@ -23,7 +23,7 @@ from mmlake.progress import Advance, silent
 
 PROJECTED = 1_000_000_000
 _PROJECTED_DIMENSION = 512  # 2 TB of float32 at 1 B vectors
-_JOINS = ("flat join", "cells", "ivf-flat", "ivf-pq", "hnsw")
+_JOINS = ("flat join", "cells", "ivf-flat", "ivf-pq", "hnsw", "scann")
 
 Vectors = np.ndarray
 # (number, dimension) -> vectors

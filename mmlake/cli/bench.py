@@ -45,8 +45,9 @@ def ann(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recall, speed, memory and build time of flat, IVF-Flat, IVF-PQ with refine, HNSW and cells; the size where brute
-    force stops being viable; a projection to a billion vectors; and which index `dedup.index = "auto"` would take.
+    """Recall, speed, memory and build time of flat, IVF-Flat, IVF-PQ with refine, HNSW, ScaNN where it is installed,
+    and cells; the size where brute force stops being viable; a projection to a billion vectors; and which index
+    `dedup.index = "auto"` would take.
 
     Example: `mmlake bench ann --quick`, `mmlake bench ann --sizes 10000,40000 --dimensions 384 --budget-cpu-s 600`,
     `mmlake bench ann --lake ./lake --modality image --out bench`

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mmlake.dedup.index_choice import choose_index, code_parts
+from mmlake.dedup.scann_index import ScannIndex
 from mmlake.dedup.settings import INDEXES, DedupSettings
 from mmlake.errors import SettingsError
 from mmlake.optional import need
@@ -209,6 +210,12 @@ def _hnsw(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     yield from _neighbours(index, vectors, bound, settings)
 
 
+def _scann(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
+    index = ScannIndex(vectors, leaves=max(1, round(2 * len(vectors) ** 0.5)))
+    index.nprobe = 8
+    yield from _neighbours(index, vectors, bound, settings)
+
+
 def train(index: Any, vectors: np.ndarray) -> None:
     """Train the index on the vectors, where it has to be, and add them."""
     if hasattr(index, "cp"):
@@ -225,6 +232,7 @@ _SEARCHES: dict[str, Callable[[np.ndarray, float, DedupSettings], _Found]] = {
     "ivf-flat": _ivf_flat,
     "ivf-pq": _ivf_pq,
     "hnsw": _hnsw,
+    "scann": _scann,
 }
 
 

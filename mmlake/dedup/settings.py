@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
+INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw", "scann")
 # what fingerprints depend on; all other settings steer which of them make a pair
 FINGERPRINT_SETTINGS = ("dedup.text_shingle_words", "dedup.video_step_s")
 
@@ -52,7 +52,7 @@ class DedupSettings:
     # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one
     # template mostly more than .2
     index: str = "auto"
-    # auto: what `index_choice.choose_index` says of number, dimension, memory and recall
+    # auto: what `index_choice.choose_index` says of number, dimension, memory and recall. scann needs its extra
     index_memory_bytes: int = 64_000_000_000
     # that the vectors of one modality may take: 41 million of 384 numbers
     index_recall: float = 0.99
@@ -60,4 +60,4 @@ class DedupSettings:
     flat_max_items: int = 5_000
     # where blocked brute force and cells cost the same
     num_neighbours: int = 32
-    # candidates per vector that the ivf and hnsw indexes give to the exact check
+    # candidates per vector that the ivf, hnsw and scann indexes give to the exact check

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake import bench, dedup, schemas
-from mmlake.dedup import estimates, gpu, semantic
+from mmlake.dedup import estimates, gpu, scann_index, semantic
 from mmlake.dedup.index_choice import CELLS_RECALL, PQ_RECALL, choose_index
 from mmlake.dedup.vectors import never_apart, recall
 from mmlake.errors import SettingsError
@@ -29,7 +29,8 @@ def rows() -> dict[tuple[str, str], bench.Row]:
 
 def test_every_index_has_a_row_and_exact_ones_find_everything(rows):
     assert [index for index, _ in rows] == [
-        "flat join", "cells", "flat", "ivf-flat", "ivf-flat", "ivf-pq", "ivf-pq", "hnsw"
+        "flat join", "cells", "flat", "ivf-flat", "ivf-flat", "ivf-pq", "ivf-pq", "hnsw",
+        *(["scann", "scann"] if scann_index.is_installed() else []),
     ]  # fmt: skip
     assert rows["flat", "exact"].recall_at_k == rows["flat", "exact"].recall_at_bound == 1.0
     assert rows["flat join", "exact"].recall_at_bound == 1.0
@@ -42,6 +43,17 @@ def test_more_lists_find_more_and_codes_are_smaller_than_vectors(rows):
     assert rows["ivf-pq", "nprobe=1 refine=4"].bytes_per_vector < 4 * 24 / 1.5
     assert rows["ivf-pq", "nprobe=1 refine=4"].exact_bytes_per_vector == 4 * 24
     assert rows["hnsw", "efSearch=16"].bytes_per_vector > 4 * 24 + 4 * 32
+
+
+def test_scann_finds_more_in_more_leaves_by_codes_and_the_same_each_time(rows):
+    pytest.importorskip("scann")
+    few, more = (rows["scann", f"nprobe={count} refine=4"] for count in (1, 4))
+    assert few.recall_at_k < more.recall_at_k <= 1.0
+    assert more.bytes_per_vector < 4 * 24 / 1.5 and more.exact_bytes_per_vector == 4 * 24
+    vectors = bench.clustered(400, 24, bound=0.9, seed=3)
+    (_, one), (_, other) = (scann_index.ScannIndex(vectors, leaves=40).search(vectors[:9], 30) for _ in range(2))
+    assert (one == other).all() and (one[:, 0] == np.arange(9)).all()
+    assert (one == -1).any(), "one leaf holds fewer than thirty"
 
 
 def test_generated_vectors_have_pairs_on_both_sides_of_the_bound():

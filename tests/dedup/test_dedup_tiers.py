@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from mmlake import contracts, dedup, schemas
-from mmlake.dedup import DedupSettings, matching, semantic, text
+from mmlake.dedup import DedupSettings, matching, semantic, semantic_tier, text
+from mmlake.dedup.vectors import VectorMatcher
 from mmlake.embed import ENCODERS
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
@@ -222,8 +223,10 @@ def brute(rows, bound):
     return {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(products.round(6) >= bound, 1)), strict=True)}
 
 
-@pytest.mark.parametrize("index", ["flat", "cells", "ivf-flat", "ivf-pq", "hnsw"])
+@pytest.mark.parametrize("index", ["flat", "cells", "ivf-flat", "ivf-pq", "hnsw", "scann"])
 def test_every_index_finds_the_planted_pairs_and_no_false_one(index):
+    if index == "scann":
+        pytest.importorskip("scann")
     rows = vectors(1_200, copies=100)
     i, j, cosine = semantic.similar(rows, bound=0.97, index=index, settings=SETTINGS)
     got, wanted = set(zip(i.tolist(), j.tolist(), strict=True)), brute(rows, 0.97)
@@ -283,6 +286,26 @@ def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
         "cosine:minilm-l6",
         BOUNDS["minilm-l6"],
     )
+
+
+def test_only_survivors_of_the_near_tier_go_on_to_the_semantic_one(monkeypatch):
+    """A near duplicate is no candidate, though its vector is the closest; it goes where its survivor goes."""
+    compared = []
+
+    class Noted(VectorMatcher):
+        def __init__(self, vectors, *args, **more):
+            compared.append(len(vectors))
+            super().__init__(vectors, *args, **more)
+
+    monkeypatch.setattr(semantic_tier, "VectorMatcher", Noted)
+    angles = (0.0, 0.05, 0.1, 1.5)
+    table = embeddings([[np.cos(angle), np.sin(angle)] for angle in angles])
+    near = pa.table({"digest": [name(at) for at in range(4)], "survivor": [name(0), name(2), name(2), name(3)]})
+    alone = dedup.semantic_pairs(table, BOUNDS, settings=SETTINGS)
+    tiered = dedup.semantic_pairs(table, BOUNDS, near=near, settings=SETTINGS)
+    assert compared == [4, 3]
+    assert {pair["right"] for pair in alone.to_pylist()} == {pair["right"] for pair in tiered.to_pylist()}
+    assert {pair["left"] for pair in tiered.to_pylist()} == {name(0)}
 
 
 def test_vectors_of_two_encoders_are_never_compared():
