@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import gpu, semantic
 from mmlake.dedup.index_choice import code_parts
 from mmlake.dedup.leaders import stars
+from mmlake.dedup.matching import SAME
 from mmlake.dedup.scann_index import ScannIndex, is_installed
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import by_digest
@@ -219,7 +220,7 @@ def _joins(vectors: Vectors, bound: float, settings: DedupSettings, advance: Adv
 
         found, seconds = _timed(join)
         gone = np.zeros(num, np.bool_)
-        gone[found.right] = True
+        gone[np.array(found.right)[np.array(found.relation) == SAME]] = True
         units, hits = recall(vectors, gone, bound=bound, apart=never_apart, seed=settings.seed, sample=_SAMPLED)
         yield Row(
             index=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,8 +108,6 @@ def show(
 
     Example: `mmlake show curated`
     """
-    from mmlake.dedup import recall_words
-
     store = open_lake(lake).versions
     made, tree = store.read(version), store.tree(version)
     data: dict[str, Any] = {
@@ -141,16 +140,32 @@ def show(
         if left:
             out.print()
             out.print(table("Left out", ["", "modality", "cause", "count"], left, right=["count"]))
-        recall = [
-            [step, modality, recall_words(found)]
-            for step, modalities in made.made_with.get("recall", {}).items()
-            for modality, found in modalities.items()
-        ]
-        if recall:
-            out.print()
-            out.print(table("Estimated recall (95 % interval)", ["step", "modality", "duplicates found"], recall))
+        draw_recall(out, made.made_with.get("recall", {}))
 
     emit(data, as_json=as_json, draw=draw)
+
+
+def draw_recall(out: Console, estimated: Mapping[str, Mapping[str, Any]]) -> None:
+    """What the searches of the version found, and of vectors what more or fewer cells would have found."""
+    from mmlake.dedup import recall_words
+
+    recall = [
+        [step, modality, recall_words(found)]
+        for step, modalities in estimated.items()
+        for modality, found in modalities.items()
+    ]
+    if recall:
+        out.print()
+        out.print(table("Estimated recall (95 % interval)", ["step", "modality", "duplicates found"], recall))
+    curves = [
+        [modality, one["cells"], f"{one['recall']:.3f} ({one['low']:.3f} to {one['high']:.3f})", one["compared"]]
+        for modality, found in estimated.get("semantic_duplicates", {}).items()
+        for one in found.get("curve", ())
+    ]
+    if curves:
+        out.print()
+        names = ["modality", "cells searched", "duplicates in them", "vectors compared per unit"]
+        out.print(table("Search of vectors: recall against cost", names, curves, right=names[1:]))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 SAMPLE_UNITS = 1_000  # an interval of half a percentage point where all of 700 are found; their search costs n products
 NUM_WITH_DUPLICATE = "recall_units"  # counts of a stamp: sampled units that have a duplicate
 NUM_FOUND = "recall_found"  # of these, found
+_CURVE = "recall_cells_"  # counts of a stamp: by cells searched, what is found and what is compared
 _Z = 1.959963984540054  # two-sided 95 %
 
 
@@ -38,21 +39,47 @@ def with_recall(pairs: pa.Table, counted: Iterable[tuple[int, int]]) -> pa.Table
     return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **counts})
 
 
+def with_curve(pairs: pa.Table, curves: Iterable[Mapping[int, tuple[int, int]]]) -> pa.Table:
+    """The pairs, whose metadata has the sums of the curves: cells searched for a unit -> (sampled units whose duplicate
+    is in one of them, vectors compared for all sampled units that have one). Nothing where all search was exact."""
+    counts: dict[str, int] = {}
+    for curve in curves:
+        for cells, (found, compared) in curve.items():
+            for name, count in ((f"{_CURVE}{cells}_found", found), (f"{_CURVE}{cells}_compared", compared)):
+                counts[name] = counts.get(name, 0) + count
+    said = {name: str(count) for name, count in counts.items()}
+    return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **said}) if said else pairs
+
+
 def recall_counts(pairs: pa.Table) -> dict[str, int]:
     """What a stamp of the pairs keeps of their recall."""
-    metadata = pairs.schema.metadata or {}
-    return {name: int(metadata[name.encode()]) for name in (NUM_WITH_DUPLICATE, NUM_FOUND) if name.encode() in metadata}
+    metadata = {name.decode(): value for name, value in (pairs.schema.metadata or {}).items()}
+    kept = (name for name in metadata if name in (NUM_WITH_DUPLICATE, NUM_FOUND) or name.startswith(_CURVE))
+    return {name: int(metadata[name]) for name in kept}
 
 
 def recall_of(counts: Mapping[str, int]) -> dict[str, Any] | None:
     """{units, found, recall, low, high} of a stamp's counts; None where the step estimates nothing. recall is None
-    where no sampled unit has a duplicate."""
+    where no sampled unit has a duplicate. Where cells were searched, `curve` has a row per number of them: {cells,
+    recall, low, high, compared}, the last the vectors that a unit is compared with on average."""
     if NUM_WITH_DUPLICATE not in counts:
         return None
     units, found = counts[NUM_WITH_DUPLICATE], counts[NUM_FOUND]
     low, high = wilson(found, units)
     recall = found / units if units else None
-    return {"units": units, "found": found, "recall": recall, "low": round(low, 6), "high": round(high, 6)}
+    said = {"units": units, "found": found, "recall": recall, "low": round(low, 6), "high": round(high, 6)}
+    return said | ({"curve": curve} if (curve := _curve(counts, units)) else {})
+
+
+def _curve(counts: Mapping[str, int], units: int) -> list[dict[str, Any]]:
+    names = (name.removeprefix(_CURVE).partition("_") for name in counts if name.startswith(_CURVE))
+    rows = []
+    for cells in sorted({int(number) for number, _, _ in names}) if units else ():
+        found = counts[f"{_CURVE}{cells}_found"]
+        low, high = wilson(found, units)
+        compared = round(counts[f"{_CURVE}{cells}_compared"] / units, 1)
+        rows.append({"cells": cells, "recall": found / units, "low": low, "high": high, "compared": compared})
+    return rows
 
 
 def recall_words(one: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.followers import Followers
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Led, Outcome, Walked, edges_of
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out, prepared
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, is_shared_out, listed_near, prepared
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.shares import Shares
@@ -87,6 +87,7 @@ class Walk:
         self.elections: dict[Members, int] | None = None  # those that were asked for; None: nothing is kept
         self._misses = EdgeRows()  # of each unit the closest leader that it is not the same as
         self._candidates: Candidates | None = None
+        self._is_settling = False  # behind the first half
 
     def lead_all(self, equal: NDArray[np.uint64], *, advance: Advance = silent, is_kept: bool = False) -> None:
         """The first half, as `mmlake.dedup.led` defines it. is_kept: candidates are noted for the next join."""
@@ -102,7 +103,7 @@ class Walk:
 
     def outcome(self) -> Outcome:
         """Where the second half ends."""
-        self._candidates = None  # those of the first half are kept
+        self._candidates, self._is_settling = None, True  # candidates of the first half are kept
         self.elect_all()
         self.settle()
         if is_shared_out(self._matcher) and len(self._followers) > 1:
@@ -274,10 +275,7 @@ class Walk:
     def _leaders_for(self, one: int) -> Positions:
         """At most `MOST_LEADERS` candidates that lead: most keys in common first, then the better placed."""
         found, shared = self.postings.sharing(one)
-        near = self._matcher.neighbours
-        if near is not None and len(near[one]):
-            others = near[one].astype(np.int64)
-            others = others[self._enlisted[others]]
+        if len(others := listed_near(self._matcher, one, self._enlisted, searches=self._is_settling)):
             found = np.concatenate((others, found))
             shared = np.concatenate((np.full(len(others), np.iinfo(np.int64).max), shared))
             found, first = np.unique(found, return_index=True)

@@ -128,6 +128,25 @@ class SharedOut(Protocol):
     shares_out: bool
 
 
+@runtime_checkable
+class Searching(Protocol):
+    """A matcher whose `neighbours` are those that led when a unit was led: who leads later is searched for."""
+
+    def near(self, one: int, listed: NDArray[np.bool_]) -> Positions:
+        """The candidates of the unit among those that are listed."""
+
+
+def listed_near(matcher: Matcher, one: int, listed: NDArray[np.bool_], *, searches: bool) -> Positions:
+    """The candidates of the unit, found by other means than keys, that are listed. searches: others than those that
+    were listed before lead by now."""
+    if searches and isinstance(matcher, Searching):
+        return matcher.near(one, listed)
+    if matcher.neighbours is None:
+        return np.empty(0, np.int64)
+    found: Positions = matcher.neighbours[one].astype(np.int64)
+    return found[listed[found]]
+
+
 MadeOf = Callable[[Positions, Positions], NDArray[np.bool_]]  # (copies, originals): of each pair whether it is so
 
 

@@ -22,11 +22,12 @@ from mmlake.dedup.prints import Positions
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import by_digest, rows_of, standing_of
-from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, never_apart, recall
+from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, duplicates_of_sample, never_apart
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
 
 _FOLLOWERS_AT_ONCE = 4_096
+_SAMPLE_UNITS = estimates.SAMPLE_UNITS
 
 
 def semantic_pairs(
@@ -51,7 +52,7 @@ def semantic_pairs(
     an encoder without a bound.
     """
     embeddings = contracts.made(embeddings)
-    parts, recalls = [], [(0, 0)]
+    parts, recalls, curves = [], [(0, 0)], []
     for encoder, bound in bounds_of(embeddings, bounds, settings).items():
         digests, vectors = vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         survivor = _survivors(digests, near)
@@ -63,17 +64,24 @@ def semantic_pairs(
         apart_leads = partial(_among, kept_apart, leads)
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
         found = stars(matcher, standing, equal=equal_vectors(led), advance=advance)
-        recalls.append(_recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed))
+        sampled = duplicates_of_sample(
+            led, _goes_for(found, len(led)), bound=bound, apart=apart_leads, seed=settings.seed, sample=_SAMPLE_UNITS
+        )
+        recalls.append((len(sampled.units), sampled.num_found))
+        curves.append(matcher.cells.curve(sampled.units, sampled.others) if matcher.cells else {})
         found.left, found.right = (array("q", leads[side].tobytes()) for side in (found.left, found.right))
         _add_followers(found, survivor, vectors, bound, kept_apart)
         parts.append(table_of(found, digests, [f"cosine:{encoder}"], tier="semantic", bound=bound))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
-    return estimates.with_recall(pairs, recalls)
+    return estimates.with_curve(estimates.with_recall(pairs, recalls), curves)
 
 
-def _recall(vectors: Vectors, found: Stars, *, bound: float, apart: Apart, seed: int) -> tuple[int, int]:
-    dropped = np.isin(np.arange(len(vectors)), found.right)
-    return recall(vectors, dropped, bound=bound, apart=apart, seed=seed, sample=estimates.SAMPLE_UNITS)
+def _goes_for(found: Stars, num: int) -> NDArray[np.int64]:
+    """What each unit goes for, -1 where it stays: a miss, which people judge a bound by, is none."""
+    goes_for = np.full(num, -1, np.int64)
+    goes = np.array(found.relation, np.int8) == SAME
+    goes_for[np.array(found.right, np.int64)[goes]] = np.array(found.left, np.int64)[goes]
+    return goes_for
 
 
 def bounds_of(embeddings: pa.Table, bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
@@ -126,8 +134,7 @@ def equal_vectors(vectors: Vectors) -> np.ndarray:
 
 def _add_followers(found: Stars, survivor: np.ndarray, vectors: Vectors, bound: float, apart: Apart) -> None:
     """Where the near survivor of a unit goes, the unit goes for the same one, if its own vector says so."""
-    goes_for = np.full(len(survivor), -1, np.int64)
-    goes_for[np.array(found.right, np.int64)] = np.array(found.left, np.int64)
+    goes_for = _goes_for(found, len(survivor))
     followers = np.flatnonzero((survivor != np.arange(len(survivor))) & (goes_for[survivor] >= 0))
     for low in range(0, len(followers), _FOLLOWERS_AT_ONCE):
         units = followers[low : low + _FOLLOWERS_AT_ONCE]

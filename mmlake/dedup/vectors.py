@@ -8,7 +8,9 @@ cluster of a thousand equal vectors is a thousand products, not half a million p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,7 @@ _FIRST_BLOCK, _LAST_BLOCK = 256, 16_384  # units taken at once: few first, so th
 _ROWS, _PRODUCTS = 2_048, 1 << 22  # rows of a product, and cells of it: in a dense heap all of them are pairs
 _MOST_LEADERS = 16  # that a unit is given, the best placed ones
 _NEAREST_CELLS = 16
+CELLS_SEARCHED = (1, 2, 4, 8, 16)  # of the curve that a version keeps
 _CELL_SLACK = 0.05  # of cosine behind the best cell, at least: recall .999 at 3.3 cells per vector on real embeddings
 _SLACK_DEVIATIONS = 2.5  # that cover what two vectors within the bound differ by towards two centroids
 
@@ -55,10 +58,20 @@ class VectorMatcher:
         settings = settings or DedupSettings()
         self._vectors, self._bound, self._apart = vectors, bound, apart
         self.keys = Ragged.empty(len(vectors))
-        found = list(_candidates(vectors, order, bound - _SLACK, apart, settings))
+        self.cells = _cells_of(vectors, order, bound - _SLACK, settings)  # None where another index searches
+        found = list(_candidates(vectors, order, bound, apart, settings, self.cells))
         unit = np.concatenate([np.empty(0, np.int64), *(one for one, _ in found)])
         leader = np.concatenate([np.empty(0, np.int64), *(other for _, other in found)])
         self.neighbours = _both_ways(unit, leader, len(vectors))
+
+    def near(self, one: int, listed: NDArray[np.bool_]) -> Positions:
+        """The candidates of the unit among those that are listed: the neighbours are those that led before clusters
+        elected, and survivors that came later are searched for as leaders were."""
+        if self.cells is None:
+            found: Positions = self.neighbours[one].astype(np.int64)
+            return found[listed[found]]
+        found = self.cells.near(one, listed, self._bound - _SLACK)
+        return found[~self._apart(np.full(len(found), one, np.int64), found)]
 
     def compare(self, one: int, others: Positions) -> Found:
         """Cosines in float64, rounded to what float32 vectors can bear."""
@@ -70,29 +83,41 @@ class VectorMatcher:
         return Found(relation, np.maximum(cosine, 0.0), np.zeros(len(others), np.int8))
 
 
+def _index_of(vectors: Vectors, settings: DedupSettings) -> str:
+    """The index that searches these vectors. Raises SettingsError for an unknown one."""
+    if settings.index not in INDEXES:
+        raise SettingsError(f"dedup.index is {settings.index!r}; expected one of {', '.join(INDEXES)}")
+    if len(vectors) < semantic.FEWEST:
+        return "flat"
+    return choose_index(*vectors.shape, settings=settings).index if settings.index == "auto" else settings.index
+
+
+def _cells_of(vectors: Vectors, order: Positions, bound: float, settings: DedupSettings) -> Cells | None:
+    index = _index_of(vectors, settings)
+    if index not in ("flat", "cells") or len(vectors) < 2:
+        return None
+    num = 1 if index == "flat" else max(2, round(2 * len(vectors) ** 0.5))
+    return Cells(vectors, order, semantic.centroids(vectors, num, settings) if num > 1 else None, bound)
+
+
 def _candidates(
-    vectors: Vectors, order: Positions, bound: float, apart: Apart, settings: DedupSettings
+    vectors: Vectors, order: Positions, bound: float, apart: Apart, settings: DedupSettings, cells: Cells | None
 ) -> Iterator[tuple[Positions, Positions]]:
     """(units, candidates of them that are better placed), in blocks."""
-    index = settings.index
-    if index not in INDEXES:
-        raise SettingsError(f"dedup.index is {index!r}; expected one of {', '.join(INDEXES)}")
     if len(vectors) < 2:
         return
-    if len(vectors) < semantic.FEWEST:
-        index = "flat"
-    if index == "auto":
-        index = choose_index(*vectors.shape, settings=settings).index
-    if index not in ("flat", "cells"):
-        yield from semantic.proposed(vectors, bound, index, settings)
+    if cells is None:
+        yield from semantic.proposed(vectors, bound - _SLACK, _index_of(vectors, settings), settings)
         return
-    num = 1 if index == "flat" else max(2, round(2 * len(vectors) ** 0.5))
-    cells = _Cells(vectors, order, semantic.centroids(vectors, num, settings) if num > 1 else None, bound)
     low, rows = 0, _FIRST_BLOCK
     while low < len(order):
         units = order[low : low + rows]
-        one, other = cells.better_placed(units, bound)
-        keep = ~apart(one, other)
+        one, other, product = cells.better_placed(units, bound - _SLACK)
+        # who follows nobody in the end leads, and is a candidate itself: near the bound the exact cosine says it
+        keep = product >= bound + _SLACK
+        unsure = np.flatnonzero(~keep)
+        keep[unsure] = semantic.cosines(vectors, one[unsure], other[unsure]) >= bound
+        keep[keep] = ~apart(one[keep], other[keep])
         one, other, leads = _greedy(units, one[keep], other[keep])
         yield one, other
         cells.enlist(leads)
@@ -116,7 +141,7 @@ def _greedy(units: Positions, one: Positions, other: Positions) -> tuple[Positio
     return found[:, 0], found[:, 1], units[~np.isin(units, list(follows))] if follows else units
 
 
-class _Cells:
+class Cells:
     """Units that lead, each in its nearest cell. Without centroids there is one cell, which is exact."""
 
     def __init__(self, vectors: Vectors, order: Positions, centroids: Vectors | None, bound: float) -> None:
@@ -129,14 +154,14 @@ class _Cells:
         self._home = np.zeros(len(order), np.int32)
         self._leaders: list[Positions] = [np.empty(0, np.int64)] * (1 if centroids is None else len(centroids))
 
-    def better_placed(self, units: Positions, bound: float) -> tuple[Positions, Positions]:
-        """(unit, candidate) at or above the bound: candidates lead, or are of the same block and stand before the unit.
-        At most `_MOST_LEADERS` of a unit and cell, the best placed ones."""
+    def better_placed(self, units: Positions, bound: float) -> tuple[Positions, Positions, NDArray[np.float32]]:
+        """(unit, candidate, their product in float32) at or above the bound: candidates lead, or are of the same block
+        and stand before the unit. At most `_MOST_LEADERS` of a unit and cell, the best placed ones."""
         rows, cells = self._probes(units)
         homes = np.argsort(self._home[units], kind="stable")
         bounds = np.searchsorted(self._home[units][homes], np.arange(len(self._leaders) + 1))
         begins = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
-        ones, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        ones, others, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         for low, high in zip(begins, np.r_[begins[1:], len(rows)], strict=True):
             cell = int(cells[low])
             pool = np.concatenate((self._leaders[cell], units[homes[bounds[cell] : bounds[cell + 1]]]))
@@ -146,15 +171,18 @@ class _Cells:
             step = min(_ROWS, max(1, _PRODUCTS // len(pool)))
             for at in range(low, high, step):
                 here = units[rows[at : min(high, at + step)]]
-                row, column = np.divmod(np.flatnonzero(self._vectors[here] @ pooled.T >= bound), len(pool))
+                products = (self._vectors[here] @ pooled.T).ravel()
+                near = np.flatnonzero(products >= bound)
+                row, column = np.divmod(near, len(pool))
                 better = self._place[pool[column]] < self._place[here[row]]
-                row, column = row[better], column[better]
+                row, column, near = row[better], column[better], near[better]
                 first = np.searchsorted(row, row)
                 few = np.arange(len(row)) - first < _MOST_LEADERS
                 row, column = row[few], column[few]
                 ones.append(here[row])
                 others.append(pool[column])
-        return np.concatenate(ones), np.concatenate(others)
+                values.append(products[near[few]])
+        return np.concatenate(ones), np.concatenate(others), np.concatenate(values)
 
     def enlist(self, leaders: Positions) -> None:
         """They lead from now on."""
@@ -164,9 +192,56 @@ class _Cells:
             cell = int(homes[part[0]])
             self._leaders[cell] = np.concatenate((self._leaders[cell], leaders[part]))
 
+    def near(self, one: int, listed: NDArray[np.bool_], bound: float) -> Positions:
+        """Those of the listed units at or above the bound, but the unit itself, that lie in cells which are searched
+        for it."""
+        near: Positions
+        if self._centroids is None:
+            near = np.flatnonzero((self._vectors @ self._vectors[one] >= bound) & listed)
+            near = near[near != one]
+            return near
+        _, cells = self._probes(np.array([one]))
+        of, begins = self._by_home
+        among = np.concatenate([of[begins[cell] : begins[cell + 1]] for cell in cells.tolist()])
+        among = np.sort(among[listed[among] & (among != one)])
+        near = among[self._vectors[among] @ self._vectors[one] >= bound]
+        return near
+
+    @functools.cached_property
+    def _by_home(self) -> tuple[Positions, Positions]:
+        """(all units by the cell that is their home, where each cell begins)."""
+        of = np.argsort(self._home, kind="stable")
+        return of, np.searchsorted(self._home[of], np.arange(len(self._leaders) + 1))
+
+    def curve(self, units: Positions, others: Positions) -> dict[int, tuple[int, int]]:
+        """Cells searched for a unit -> (of these pairs, how many have the other unit in one of them; vectors compared
+        for all of the units). Empty where one cell holds all, which is exact."""
+        if self._centroids is None:
+            return {}
+        sizes = np.array([len(leaders) for leaders in self._leaders])
+        rank, compared = np.empty(len(units), np.int64), np.zeros((0, len(sizes)), np.int64)
+        for low in range(0, len(units), _ROWS):
+            part, homes = units[low : low + _ROWS], self._home[others[low : low + _ROWS]]
+            products = self._vectors[part] @ self._centroids.T
+            rank[low : low + _ROWS] = (products > np.take_along_axis(products, homes[:, None], axis=1)).sum(axis=1)
+            nearest = np.argsort(-products, axis=1, kind="stable")
+            compared = np.concatenate((compared, np.cumsum(sizes[nearest], axis=1)))
+        searched = [count for count in CELLS_SEARCHED if count <= len(sizes)]
+        return {count: (int((rank < count).sum()), int(compared[:, count - 1].sum())) for count in searched}
+
+    def _bars(self, products: Vectors, homes: Positions) -> Vectors:
+        """Of each row the smallest product with a centroid whose cell is searched. homes: where the largest one is."""
+        rows = np.arange(len(products))
+        largest = products[rows, homes]
+        products[rows, homes] = -np.inf
+        second = products.max(axis=1)
+        products[rows, homes] = largest
+        bars: Vectors = np.minimum(largest - self._slack, second)
+        return bars
+
     def _probes(self, units: Positions) -> tuple[Positions, NDArray[np.int64]]:
-        """(rows of the units, cells to search), sorted by cell: those whose centroid is within the slack of the best
-        one, at most sixteen. The best one becomes the unit's home."""
+        """(rows of the units, cells to search), sorted by cell: the two nearest, and those whose centroid is within
+        the slack of the best one, at most sixteen. The best one becomes the unit's home."""
         if self._centroids is None:
             return np.arange(len(units)), np.zeros(len(units), np.int64)
         rows, cells = [], []
@@ -174,8 +249,8 @@ class _Cells:
         for low in range(0, len(units), _ROWS):
             part = units[low : low + _ROWS]
             products = self._vectors[part] @ self._centroids.T
-            self._home[part] = products.argmax(axis=1)
-            near = products >= products.max(axis=1, keepdims=True) - self._slack
+            self._home[part] = homes = products.argmax(axis=1)
+            near = products >= self._bars(products, homes)[:, None]
             for one in np.flatnonzero(near.sum(axis=1) > count).tolist():
                 near[one, np.argpartition(-products[one], count - 1)[count:]] = False
             row, column = np.divmod(np.flatnonzero(near), near.shape[1])
@@ -201,16 +276,36 @@ def recall(
 
     Exact: a sampled unit that stays is compared with all others that stay.
     """
-    gone = np.asarray(dropped, np.bool_)
+    goes_for = np.where(np.asarray(dropped, np.bool_), 0, -1)
+    found = duplicates_of_sample(vectors, goes_for, bound=bound, apart=apart, seed=seed, sample=sample)
+    return len(found.units), found.num_found
+
+
+class Sampled(NamedTuple):
+    """Sampled units that have a duplicate among the units that stay, each with one of those; missed ones last."""
+
+    units: Positions
+    others: Positions
+    num_found: int
+
+
+def duplicates_of_sample(
+    vectors: Vectors, goes_for: NDArray[np.int64], *, bound: float, apart: Apart, seed: int, sample: int
+) -> Sampled:
+    """As `recall` counts them. goes_for: what each unit goes for, -1 where it stays."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:sample])
-    stays = np.flatnonzero(~gone)
-    found, missed = int(gone[chosen].sum()), 0
+    stays = np.flatnonzero(goes_for < 0)
+    found = chosen[goes_for[chosen] >= 0]
+    units, others = [found], [goes_for[found]]
     for low in range(0, len(chosen), _ROWS):
-        units = chosen[low : low + _ROWS]
-        units = units[~gone[units]]
-        one, other = np.nonzero(vectors[units] @ vectors[stays].T >= bound - _SLACK)
-        one, other = units[one], stays[other]
+        asking = chosen[low : low + _ROWS]
+        asking = asking[goes_for[asking] < 0]
+        one, other = np.nonzero(vectors[asking] @ vectors[stays].T >= bound - _SLACK)
+        one, other = asking[one], stays[other]
         sure = (one != other) & (semantic.cosines(vectors, one, other) >= bound)
         one, other = one[sure], other[sure]
-        missed += len(np.unique(one[~apart(one, other)]))
-    return found + missed, found
+        missed = ~apart(one, other)
+        missed_units, first = np.unique(one[missed], return_index=True)
+        units.append(missed_units)
+        others.append(other[missed][first])
+    return Sampled(np.concatenate(units), np.concatenate(others), len(found))

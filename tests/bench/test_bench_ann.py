@@ -11,9 +11,12 @@ import pyarrow as pa
 import pytest
 
 from mmlake import bench, dedup, schemas
-from mmlake.dedup import estimates, gpu, scann_index, semantic
+from mmlake.dedup import estimates, gpu, scann_index, semantic, semantic_tier
 from mmlake.dedup.index_choice import CELLS_RECALL, PQ_RECALL, choose_index
-from mmlake.dedup.vectors import never_apart, recall
+from mmlake.dedup.led import Edge
+from mmlake.dedup.matching import NONE
+from mmlake.dedup.star_edges import Stars
+from mmlake.dedup.vectors import VectorMatcher, never_apart, recall
 from mmlake.errors import SettingsError
 
 SETTINGS = dedup.DedupSettings()
@@ -154,6 +157,45 @@ def test_semantic_pairs_carry_the_recall_of_their_search(monkeypatch):
     assert dedup.recall_of(dedup.recall_counts(blind))["recall"] == 0.0
     assert dedup.recall_of({}) is None
     assert dedup.recall_counts(pa.table({"left": []})) == {}
+
+
+def test_a_search_in_cells_ships_its_curve_of_recall_and_cost():
+    """Against a search by hand in the cells that the matcher made."""
+    vectors = bench.clustered(900, 16, bound=0.9, seed=5)
+    made = [
+        {"digest": f"{place:064x}", "encoder": "e", "revision": "1", "dimension": 16, "vector": row, "status": "ok"}
+        for place, row in enumerate(vectors.tolist())
+    ]
+    table, chosen = schemas.from_rows(schemas.EMBEDDINGS, made), replace(SETTINGS, index="cells")
+    said = dedup.recall_of(dedup.recall_counts(dedup.semantic_pairs(table, {"e": 0.9}, settings=chosen)))
+    curve = said["curve"]
+    assert [one["cells"] for one in curve] == [1, 2, 4, 8, 16]
+    assert 0.5 < curve[0]["recall"] < curve[-1]["recall"] <= 1.0
+    assert 900 / 60 < 3 * curve[0]["compared"] < curve[-1]["compared"] < 900
+    assert all(one["low"] <= one["recall"] <= one["high"] for one in curve)
+    exact = dedup.semantic_pairs(table, {"e": 0.9}, settings=SETTINGS)
+    assert "curve" not in dedup.recall_of(dedup.recall_counts(exact))
+
+    centroids = semantic.centroids(vectors, 60, chosen)
+    matcher = VectorMatcher(vectors, np.arange(900), bound=0.9, settings=chosen)
+    pairs = np.argwhere(np.triu(vectors @ vectors.T >= 0.9, 1))[:50]
+    ranked, home = np.argsort(-(vectors @ centroids.T), axis=1), (vectors @ centroids.T).argmax(axis=1)
+    for count, (found, _) in matcher.cells.curve(pairs[:, 1], pairs[:, 0]).items():
+        assert found == sum(home[left] in ranked[right, :count] for left, right in pairs)
+
+
+def test_a_pair_that_is_kept_as_a_miss_drops_nobody(monkeypatch):
+    """The closest pairs below the bound are kept for people; they are no duplicates that were found."""
+    vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+    made = [
+        {"digest": f"{place:064x}", "encoder": "e", "revision": "1", "dimension": 2, "vector": row, "status": "ok"}
+        for place, row in enumerate(vectors.tolist())
+    ]
+    missed = Stars()
+    missed.add(0, 1, Edge(NONE, 0.8, 0, None), NONE)
+    monkeypatch.setattr(semantic_tier, "stars", lambda *given, **more: missed)
+    pairs = dedup.semantic_pairs(schemas.from_rows(schemas.EMBEDDINGS, made), {"e": 0.9}, settings=SETTINGS)
+    assert dedup.recall_counts(pairs) == {"recall_units": 0, "recall_found": 0}
 
 
 def test_without_a_device_a_clone_is_refused_in_words():

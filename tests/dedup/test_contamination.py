@@ -166,7 +166,10 @@ def test_an_encoder_without_a_bound_is_refused():
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (("bench",), r"holds 'bench'; expected NAME=path/to/folder or NAME=version:ID"),
+        (
+            ("bench",),
+            r"holds 'bench'; expected NAME=path/to/folder, NAME=version:ID, NAME=probes:pinned or",
+        ),
         (("bench=",), "expected NAME="),
         (("bench=version:",), "expected NAME="),
         ((3,), "holds 3; expected NAME="),
@@ -181,5 +184,5 @@ def test_a_set_that_cannot_be_understood_is_refused(sets, message):
 
 def test_a_set_is_a_folder_or_a_version():
     settings = dedup.DecontaminateSettings(sets=("a=/evals/x=y", "b=version:curated-v001"), modalities=("text",))
-    assert settings.of("text") == (("a", "/evals/x=y", False), ("b", "curated-v001", True))
+    assert settings.of("text") == (("a", "/evals/x=y", "folder"), ("b", "curated-v001", "version"))
     assert settings.of("image") == ()

@@ -288,6 +288,20 @@ def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
     )
 
 
+@pytest.mark.parametrize(("index", "least"), [("flat", 1.0), ("cells", 0.99)])
+def test_of_two_survivors_that_clusters_elected_none_stays_within_the_bound_of_the_other(index, least):
+    """Overlapping pieces of one thing: a cluster elects the middle one, which no list of leaders had."""
+    rng = np.random.default_rng(4)
+    corners = rng.standard_normal((40, 3, 12))
+    shares = rng.dirichlet((2, 2, 2), (40, 40))
+    rows = np.einsum("tpc,tcd->tpd", shares, corners).reshape(-1, 12)
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    chosen = DedupSettings(index=index)
+    pairs = dedup.semantic_pairs(embeddings(rows), {"minilm-l6": 0.985}, settings=chosen)
+    counts = dedup.recall_counts(pairs)
+    assert counts["recall_units"] > 500 and counts["recall_found"] >= least * counts["recall_units"]
+
+
 def test_only_survivors_of_the_near_tier_go_on_to_the_semantic_one(monkeypatch):
     """A near duplicate is no candidate, though its vector is the closest; it goes where its survivor goes."""
     compared = []

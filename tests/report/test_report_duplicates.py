@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from mmlake import schemas
+from mmlake import dedup, schemas
 from mmlake.bench import clustered, of_lake
 from mmlake.cli.app import app
+from mmlake.cli.versions import draw_recall
 from mmlake.errors import SettingsError
 from mmlake.summary import summarize
 from mmlake.version_report import gather, write_version_report
@@ -65,6 +68,16 @@ def test_a_version_keeps_the_estimated_recall_and_shows_it(done):
         == kept
     )
     assert "estimated recall of the search" in write_version_report(lake, name).read_text()
+
+
+def test_a_search_in_cells_is_shown_with_what_other_numbers_of_cells_would_have_found():
+    counts = {"recall_units": 40, "recall_found": 39}
+    counts |= {"recall_cells_1_found": 30, "recall_cells_1_compared": 800, "recall_cells_16_found": 40}
+    counts |= {"recall_cells_16_compared": 12_000}
+    out = Console(width=120, record=True, file=io.StringIO())
+    draw_recall(out, {"semantic_duplicates": {"image": dedup.recall_of(counts)}})
+    shown = " ".join(out.export_text().split())
+    assert "image 1 0.750 (0.598 to 0.858) 20 image" in shown and "image 16 1.000 (0.912 to 1.000) 300" in shown
 
 
 def test_pairs_and_clusters_of_a_lake_come_with_what_there_is_to_see(done):
