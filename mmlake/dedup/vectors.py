@@ -200,7 +200,8 @@ class Cells:
             near = np.flatnonzero((self._vectors @ self._vectors[one] >= bound) & listed)
             near = near[near != one]
             return near
-        _, cells = self._probes(np.array([one]))
+        products = self._vectors[[one]] @ self._centroids.T
+        cells = np.flatnonzero(self._is_searched(products, products.argmax(axis=1)))
         of, begins = self._by_home
         among = np.concatenate([of[begins[cell] : begins[cell + 1]] for cell in cells.tolist()])
         among = np.sort(among[listed[among] & (among != one)])
@@ -229,30 +230,30 @@ class Cells:
         searched = [count for count in CELLS_SEARCHED if count <= len(sizes)]
         return {count: (int((rank < count).sum()), int(compared[:, count - 1].sum())) for count in searched}
 
-    def _bars(self, products: Vectors, homes: Positions) -> Vectors:
-        """Of each row the smallest product with a centroid whose cell is searched. homes: where the largest one is."""
+    def _is_searched(self, products: Vectors, homes: Positions) -> NDArray[np.bool_]:
+        """Which cells are searched for each row of products with their centroids: the two nearest, and those within the
+        slack of the nearest, at most sixteen. homes: where the largest product is."""
         rows = np.arange(len(products))
         largest = products[rows, homes]
         products[rows, homes] = -np.inf
         second = products.max(axis=1)
         products[rows, homes] = largest
-        bars: Vectors = np.minimum(largest - self._slack, second)
-        return bars
+        near: NDArray[np.bool_] = products >= np.minimum(largest - self._slack, second)[:, None]
+        count = min(_NEAREST_CELLS, products.shape[1])
+        for one in np.flatnonzero(near.sum(axis=1) > count).tolist():
+            near[one, np.argpartition(-products[one], count - 1)[count:]] = False
+        return near
 
     def _probes(self, units: Positions) -> tuple[Positions, NDArray[np.int64]]:
-        """(rows of the units, cells to search), sorted by cell: the two nearest, and those whose centroid is within
-        the slack of the best one, at most sixteen. The best one becomes the unit's home."""
+        """(rows of the units, cells to search), sorted by cell. The nearest one becomes the unit's home."""
         if self._centroids is None:
             return np.arange(len(units)), np.zeros(len(units), np.int64)
         rows, cells = [], []
-        count = min(_NEAREST_CELLS, len(self._centroids))
         for low in range(0, len(units), _ROWS):
             part = units[low : low + _ROWS]
             products = self._vectors[part] @ self._centroids.T
             self._home[part] = homes = products.argmax(axis=1)
-            near = products >= self._bars(products, homes)[:, None]
-            for one in np.flatnonzero(near.sum(axis=1) > count).tolist():
-                near[one, np.argpartition(-products[one], count - 1)[count:]] = False
+            near = self._is_searched(products, homes)
             row, column = np.divmod(np.flatnonzero(near), near.shape[1])
             rows.append(row + low)
             cells.append(column)

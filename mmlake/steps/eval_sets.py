@@ -201,8 +201,10 @@ def _of_probes(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
     for probe in probes:
         asking.setdefault(probe.query, []).append(probe)
     landing = _folder(lake, one) / _QUERIES
-    lines = [canonical_json({"id": f"q{at}", "text": query}) + "\n" for at, query in enumerate(asking)]
-    write_atomically(landing / "queries.jsonl", "".join(lines).encode())
+    path = landing / "queries.jsonl"
+    data = "".join(canonical_json({"id": f"q{at}", "text": query}) + "\n" for at, query in enumerate(asking)).encode()
+    if not path.exists() or path.read_bytes() != data:
+        write_atomically(path, data)  # a file that is written anew is another one, whose small lake is made anew
     units = _of_folder(lake, one._replace(place=str(landing), kind="folder"), modality)
     of_key = {f"queries.jsonl/q{at}": some for at, some in enumerate(asking.values())}
     asked = [of_key[key] for key in units.names["eval_key"].to_pylist()]

@@ -190,7 +190,7 @@ def reports(lake: Lake) -> list[str]:
 
 
 def eval_sets(lake: Lake) -> list[str]:
-    """The small lake of every eval set and modality. The queries of probes next to them are written at each use."""
+    """The small lake of every eval set and modality. What probes ask for, next to them, is written where it differs."""
     root, modalities = lake.root / "decontaminate", lake.parts.modalities
     return sorted(path.relative_to(root).as_posix() for path in root.glob("*/*") if path.name in modalities)
 

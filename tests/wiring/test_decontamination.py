@@ -255,6 +255,10 @@ def test_frozen_probes_may_be_the_eval_set_but_for_what_they_ask_for(site):
         lake = site.lake(**sections)
         assert found(lake) == {("text/b.jsonl/d1", "b", "holds")}
         assert found(lake, "image") == {("image/2", "d", "same")}
+    made = site.root / "decontaminate" / "asked" / "text" / "tables"
+    before = {path: path.stat().st_mtime_ns for path in made.rglob("*.parquet")}
+    run_step(CORPUS_STEPS["contamination"], site.lake(**sections), "text", force=True)
+    assert before and {path: path.stat().st_mtime_ns for path in made.rglob("*.parquet")} == before, "made once"
     publish.pin_probes(lake, ProbeSet(asked[:1]))
     sections["decontaminate"] = {"sets": ["asked=probes:pinned"]}
     assert site.tables(**sections), "other probes are another eval set"
