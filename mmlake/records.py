@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 # caption and transcript: text that came next to a media item of the same sample
 ROLES: Final = ("document", "caption", "transcript", "media")
+CAPTION: Final = "caption"
 LEADING_ROLES: Final = ("document", "media")  # what a sample is about; the other roles say something of it
 INTERLEAVED: Final = "interleaved"  # the modality of a sample that several parts lead
 # best first; flagged stays in versions with a smaller weight, the last two never do

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from mmlake.errors import SettingsError
-from mmlake.records import is_digest
+from mmlake.records import CAPTION, LEADING_ROLES, is_digest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KINDS: tuple[Literal["version", "probes"], ...] = ("version", "probes")
@@ -55,6 +55,11 @@ class DecontaminateSettings:
     def of(self, modality: str) -> tuple[EvalSet, ...]:
         """The sets that units of the modality are compared with."""
         return self.parsed if not self.modalities or modality in self.modalities else ()
+
+    def roles(self, modality: str) -> tuple[str, ...]:
+        """The roles of the units that are compared, with eval sets or with each other: captions are where an eval set
+        may hold their words."""
+        return (*LEADING_ROLES, CAPTION) if modality == "text" and self.of(modality) else LEADING_ROLES
 
 
 def _parsed(text: object) -> EvalSet:

@@ -69,6 +69,14 @@ class LeadClauses:
             found.append(_where(out, "where"))
         return pc.coalesce(*found)
 
+    def contaminated(self, rows: pa.Table) -> pa.Array:
+        """See `Recipe.contaminated_causes`."""
+        asked = None if self.condition is None else self.condition.only((CONTAMINATED, EVAL_SETS))
+        if asked is None:
+            return pa.nulls(rows.num_rows, pa.string())
+        names = {name.lower(): name for name in rows.column_names}
+        return _in_eval_set(rows[names[EVAL_SETS]].combine_chunks(), ~asked.holds(rows))
+
     def check(self, columns: Sequence[str], fields: Sequence[str] | None) -> None:
         """See `Recipe.check`."""
         if self.condition is not None:

@@ -162,6 +162,11 @@ class Recipe:
         contaminated:<eval set> or where; null where nothing does. Raises SettingsError."""
         return self._lead_clauses.causes(rows)
 
+    def contaminated_causes(self, rows: pa.Table) -> pa.Array:
+        """What keeps each digest out where it leads nothing, as the caption of a picture: contaminated:<eval set>, of
+        what `where` asks of eval sets alone; null where nothing does. Raises SettingsError."""
+        return self._lead_clauses.contaminated(rows)
+
     def cut(self, samples: pa.Table) -> np.ndarray:
         """quota:<group> for each of these samples of a version that a quota keeps out, else None; an array of objects.
         Raises SettingsError where a quota cannot be met."""

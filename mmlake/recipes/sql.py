@@ -65,13 +65,19 @@ class Condition:
                 f"{where}: the condition has {len(text.strip())} characters, expected 1 to {MAX_CHARS}; leave the key "
                 "out to take everything"
             )
-        self._sql, names = _parsed(text, where)
+        self._sql, names, self._terms = _parsed(text, where)
         self.names: tuple[tuple[str, ...], ...] = names  # columns as they are spelled, ("metadata", field) for a field
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads, in lower case, sorted."""
         return tuple(sorted({name[0].lower() for name in self.names}))
+
+    def only(self, columns: Iterable[str]) -> Condition | None:
+        """What it asks of these columns alone: those of its terms, joined by AND, that name no other one. None where it
+        asks nothing of them."""
+        found = [term for term, names in self._terms if names and names <= set(columns)]
+        return Condition(" AND ".join(f"({term})" for term in found), where=self._where) if found else None
 
     def check(self, columns: Iterable[str], fields: Iterable[str] | None) -> None:
         """Raises SettingsError, with near names, where a column or a source field is unknown. fields: those of
@@ -166,8 +172,8 @@ def _database(memory: str) -> DuckDBPyConnection:
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str, where: str) -> tuple[str, tuple[tuple[str, ...], ...]]:
-    """(the expression as it is run, names of its columns)."""
+def _parsed(text: str, where: str) -> tuple[str, tuple[tuple[str, ...], ...], _Terms]:
+    """(the expression as it is run, names of its columns, its terms)."""
     import duckdb
 
     def refuse(what: str) -> SettingsError:
@@ -187,18 +193,37 @@ def _parsed(text: str, where: str) -> tuple[str, tuple[tuple[str, ...], ...]]:
         expression = _only_expression(parsed["statements"])
         if expression is None:
             raise refuse("is more than one expression")
-        names: set[tuple[str, ...]] = set()
         for node in _nodes(expression):
             if (reason := _objection(node)) is not None:
                 raise refuse(reason)
-            if node.get("class") == "COLUMN_REF":
-                names.add(tuple(node["column_names"]))
-        # written anew: no comment, bracket or semicolon of the text reaches what runs
-        written = database.execute("SELECT json_deserialize_sql(?)", [json.dumps(parsed)]).fetchone()
-    sql = written[0] if written else ""
-    if not sql.upper().startswith("SELECT "):
+        written = [_written(database, parsed, term) for term in (expression, *_terms_of(expression))]
+    if "" in written:
         raise refuse("cannot be read")
-    return sql[len("SELECT ") :].rstrip().rstrip(";"), tuple(sorted(names))
+    columns = [frozenset(name[0].lower() for name in _columns(term)) for term in _terms_of(expression)]
+    return written[0], tuple(sorted(_columns(expression))), tuple(zip(written[1:], columns, strict=True))
+
+
+_Terms = tuple[tuple[str, frozenset[str]], ...]  # what is joined by AND, each with its columns in lower case
+
+
+def _written(database: DuckDBPyConnection, parsed: dict[str, Any], expression: dict[str, Any]) -> str:
+    """The expression, written anew: no comment, bracket or semicolon of the text reaches what runs. Empty where it
+    cannot be."""
+    (statement,) = parsed["statements"]
+    query = parsed | {"statements": [statement | {"node": statement["node"] | {"select_list": [expression]}}]}
+    answer = database.execute("SELECT json_deserialize_sql(?)", [json.dumps(query)]).fetchone()
+    sql = answer[0] if answer else ""
+    return sql[len("SELECT ") :].rstrip().rstrip(";") if sql.upper().startswith("SELECT ") else ""
+
+
+def _terms_of(expression: dict[str, Any]) -> list[dict[str, Any]]:
+    if expression.get("type") != "CONJUNCTION_AND":
+        return [expression]
+    return [term for child in expression["children"] for term in _terms_of(child)]
+
+
+def _columns(expression: dict[str, Any]) -> set[tuple[str, ...]]:
+    return {tuple(node["column_names"]) for node in _nodes(expression) if node.get("class") == "COLUMN_REF"}
 
 
 def _only_expression(statements: list[dict[str, Any]]) -> dict[str, Any] | None:

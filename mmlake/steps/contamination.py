@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, preprocess, schemas
 from mmlake.lake import Lake
-from mmlake.records import LEADING_ROLES
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS
 from mmlake.steps import standing
 from mmlake.steps.cross import components_of
@@ -113,10 +112,12 @@ def _best(hits: pa.Table) -> pa.Table:
 
 
 def _compared(job: Job) -> pa.ChunkedArray:
-    """Every unit that leads a sample, whatever its verdict is: a recipe may admit what a rule keeps out."""
+    """Every unit that leads a sample and every caption, whatever its verdict is: a recipe may admit what a rule keeps
+    out."""
+    roles = job.lake.settings.decontaminate.roles(job.modality)
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "kind", "role"])
-    leads = pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string()))
-    units = units.filter(pc.and_(leads, pc.not_equal(units["kind"], preprocess.GAP)))
+    is_of = pc.is_in(units["role"], value_set=pa.array(roles, pa.string()))
+    units = units.filter(pc.and_(is_of, pc.not_equal(units["kind"], preprocess.GAP)))
     return standing.first_per_key(units, ["digest"])["digest"]
 
 
@@ -139,7 +140,7 @@ CONTAMINATION_STEP = Step(
     name="contamination",
     stage="dedup",
     schema=schemas.CONTAMINATION,
-    code_version="6",
+    code_version="7",
     over_shards=True,
     make=_contamination,
     check=_check,

@@ -115,11 +115,15 @@ def _decoded(units: pa.Table, *, roles: Sequence[str] = ROLES) -> pa.Table:
 
 
 def _fingerprints(job: Job) -> pa.Table:
-    return _fingerprints_of(job, _decoded(unit_tracks_of(job), roles=LEADING_ROLES))
+    return _fingerprints_of(job, _decoded(unit_tracks_of(job), roles=_compared(job)))
+
+
+def _compared(job: Job) -> tuple[str, ...]:
+    return job.lake.settings.decontaminate.roles(job.modality)
 
 
 def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _fingerprints_of(job, among(_decoded(unit_tracks_of(job), roles=LEADING_ROLES), wanted))
+    again = _fingerprints_of(job, among(_decoded(unit_tracks_of(job), roles=_compared(job)), wanted))
     return retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
 
 
@@ -139,6 +143,11 @@ def near_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     tiers = lake.parts.modality(modality).tiers
     foreign = {"settings/dedup": lake.settings.digest(("dedup",))} if any(tier.plugin for tier in tiers) else {}
     return parts.steering(tiers) | foreign  # which settings a plugin reads, nobody says
+
+
+def _fingerprinting(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    more = lake.settings.decontaminate.roles(modality)[len(LEADING_ROLES) :]
+    return near_tiers(lake, modality, shard) | {f"role/{role}": "compared" for role in more}
 
 
 def _embeddings(job: Job) -> pa.Table:
@@ -171,9 +180,9 @@ def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 
 
 def _check_fingerprints(job: Job, fingerprints: pa.Table) -> int:
-    """Each tier accounts for every decoded unit of the leading roles: another tier's rows do not make up for its
-    own."""
-    expected = contracts.digests(_decoded(_units(job), roles=LEADING_ROLES))
+    """Each tier accounts for every decoded unit of the roles that are compared: another tier's rows do not make up for
+    its own."""
+    expected = contracts.digests(_decoded(_units(job), roles=_compared(job)))
     for tier in job.row.tiers:
         border = f"{job.modality}[{job.shard}]: decoded units -> fingerprints of {signed(tier.method, tier.plugin)}"
         methods = pa.array([signed(method, tier.plugin) for method in tier.methods], pa.string())
@@ -327,11 +336,11 @@ ROW_STEPS: dict[str, Step] = {
             check=_check_fingerprints,
             inputs=("tracks", "units"),
             settings=dedup.FINGERPRINT_SETTINGS,
-            parts=near_tiers,
+            parts=_fingerprinting,
             kinds=("numpy",),
             description="What near duplicates are found by: shingles and words of texts, perceptual hashes, hash "
-            "sequences, audio fingerprints. Of all decoded units that lead a sample; one of which none can be made is "
-            "a row with its code.",
+            "sequences, audio fingerprints. Of all decoded units that lead a sample, and of captions where there are "
+            "eval sets; one of which none can be made is a row with its code.",
         ),
         Step(
             name="embeddings",

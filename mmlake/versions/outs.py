@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.recipes import Recipe
+from mmlake.recipes import CARRIED_BY, Recipe
 from mmlake.versions.carried import carried_out
 from mmlake.versions.digest_index import DigestIndex
 from mmlake.versions.grouped_samples import Parts, Samples, first_of
@@ -32,6 +32,7 @@ class Verdicts:
     texts: list[str]  # of causes
     own_C: np.ndarray  # number of the cause that keeps the row out wherever it stands; -1 where none does
     lead_C: np.ndarray  # likewise, where it leads
+    said_C: np.ndarray  # likewise, where it does not
     detail_C: np.ndarray  # number of the details that say more of the latter; -1 where none do
     # what says more: of the cause, the survivor, the reason of the verdict, the film or recording that carries the unit
     details: list[pa.Array]
@@ -40,13 +41,15 @@ class Verdicts:
     modalities: pa.Array  # of the catalog's rows
 
     @classmethod
-    def of(cls, catalog: pa.Table, recipe: Recipe, leads: pa.Array, carried_by: pa.Array | None = None) -> Verdicts:
-        """leads: what keeps a row out where it leads, by the recipe. carried_by: of the catalog's rows; None where the
-        recipe does not ask. Raises ContractBroken where the catalog holds a digest twice."""
+    def of(cls, catalog: pa.Table, recipe: Recipe, rows: pa.Table) -> Verdicts:
+        """rows: as of `selection.select`; catalog: of them the columns that every recipe reads. Raises ContractBroken
+        where the catalog holds a digest twice."""
         index, texts = DigestIndex(catalog["digest"]), list[str]()
         if index.twice is not None:
             raise ContractBroken(f"catalog rows name {index.twice} twice; run `Catalog.verify_unique`")
-        own, leads = recipe.causes(catalog), piece(leads)
+        carried_by = piece(rows[CARRIED_BY]) if CARRIED_BY in rows.column_names else None
+        leads = piece(recipe.lead_causes(rows))
+        own = recipe.causes(catalog)
         tiers = piece(catalog["tier"])
         is_dropped = pc.is_in(tiers, value_set=pa.array(recipe.drop_tiers, pa.string()))
         dropped = pc.if_else(is_dropped, tiers, pa.scalar(None, pa.string()))
@@ -55,12 +58,13 @@ class Verdicts:
         carried, carriers = carried_out(piece(catalog["digest"]), carried_by, stays_C, recipe.drop_carried)
         own_C = _coded(own, texts)
         lead_C = _coded(pc.coalesce(leads, by_tier, carried), texts)
+        said_C = _coded(recipe.contaminated_causes(rows), texts)
         detail_C = np.where(pc.is_valid(leads), -1, np.where(pc.is_valid(by_tier), 1, np.where(lead_C < 0, -1, 3)))
         details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"]), carriers]
         is_wrong_C = pc.fill_null(pc.equal(piece(catalog["rule"]), WRONG_TRANSCRIPT), False)
         weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
         is_wrong_C, modalities = is_wrong_C.to_numpy(zero_copy_only=False), piece(catalog["modality"])
-        return cls(recipe, index, texts, own_C, lead_C, detail_C, details, is_wrong_C, weight_C, modalities)
+        return cls(recipe, index, texts, own_C, lead_C, said_C, detail_C, details, is_wrong_C, weight_C, modalities)
 
 
 @dataclass(slots=True)
@@ -83,13 +87,16 @@ class Causes:
         texts += [MISSING, FOREIGN]
         there = at_P >= 0
         foreign_P = _foreign(parts, at_P, verdicts.modalities)
-        own_P, lead_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (verdicts.own_C, verdicts.lead_C))
-        lead_P = np.where(parts.leads_P, lead_P, -1)
-        of_lead_P = np.append(verdicts.detail_C, -1)[at_P]
-        chosen = [~there, foreign_P, own_P >= 0, role_P >= 0, lead_P >= 0]
+        own_P, lead_P, said_P = (
+            np.where(there, np.append(codes, -1)[at_P], -1)
+            for codes in (verdicts.own_C, verdicts.lead_C, verdicts.said_C)
+        )
+        place_P = np.where(parts.leads_P, lead_P, said_P)
+        of_place_P = np.where(parts.leads_P, np.append(verdicts.detail_C, -1)[at_P], -1)
+        chosen = [~there, foreign_P, own_P >= 0, role_P >= 0, place_P >= 0]
         missing, foreign = len(texts) - 2, len(texts) - 1
-        code = np.select(chosen, [missing, foreign, own_P, role_P, lead_P], -1)
-        source = np.select(chosen, [-1, -1, 0, -1, of_lead_P], -1)
+        code = np.select(chosen, [missing, foreign, own_P, role_P, place_P], -1)
+        source = np.select(chosen, [-1, -1, 0, -1, of_place_P], -1)
         detail = np.where(source >= 0, at_P, -1)
         return cls(texts, code.astype(np.int32), detail, source.astype(np.int8), list(verdicts.details))
 

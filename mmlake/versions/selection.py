@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.recipes import CARRIED_BY, Recipe
+from mmlake.recipes import Recipe
 from mmlake.records import INTERLEAVED
 from mmlake.versions.grouped_samples import first_of, taken
 from mmlake.versions.outs import Outs, Verdicts
@@ -54,8 +54,7 @@ def select(
     """
     batches = SampleBatches((lambda: (samples,)) if isinstance(samples, pa.Table) else samples)
     catalog = catalog_rows.select(list(CATALOG_COLUMNS)).combine_chunks()
-    carried_by = piece(catalog_rows[CARRIED_BY]) if CARRIED_BY in catalog_rows.column_names else None
-    verdicts = Verdicts.of(catalog, recipe, recipe.lead_causes(catalog_rows), carried_by)
+    verdicts = Verdicts.of(catalog, recipe, catalog_rows)
     repeats = _repeats(verdicts, batches, priority) if "exact" in recipe.drop_tiers else None
     licences = _Licences(catalog["licences"])
     kept, excluded = [], [EXCLUDED.empty_table()]

@@ -173,3 +173,21 @@ def test_columns_are_those_that_are_read() -> None:
 
 def test_no_rows_have_no_values() -> None:
     assert Condition("width_px > 1", where=PLACE).holds(ROWS.slice(0, 0)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NOT contaminated", [True, False]),
+        ("width_px > 3 AND (NOT contaminated AND height_px IS NULL)", [True, False]),
+        ("NOT contaminated AND NOT list_contains(eval_sets, 'other')", [True, False]),
+        ("NOT list_contains(Eval_Sets, 'other') AND width_px > 3", [True, True]),
+        ("NOT contaminated OR width_px > 3", None),
+        ("width_px > 3 AND true", None),
+    ],
+)
+def test_what_is_asked_of_some_columns_alone_is_a_condition_of_its_own(text: str, expected: list[bool] | None) -> None:
+    """Terms that AND joins, at any depth; a term that names another column as well is none of them."""
+    rows = pa.table({"contaminated": [False, True], "eval_sets": [[], ["bench"]], "width_px": [None, None]})
+    found = Condition(text, where="recipe").only(("contaminated", "eval_sets"))
+    assert (None if found is None else found.holds(rows).tolist()) == expected

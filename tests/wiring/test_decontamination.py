@@ -178,6 +178,46 @@ def test_a_recipe_leaves_contaminated_units_out_and_says_of_which_set_they_are(s
     assert "the same as q.jsonl/d0 of bench (exact, sha256 1.00)" in {step.said for step in story.steps}
 
 
+@pytest.mark.parametrize(
+    "where", ["NOT contaminated", "(modality = 'image' AND NOT contaminated) AND num_words IS NULL"]
+)
+def test_a_caption_that_an_eval_set_holds_leaves_its_picture(site, where: str):
+    """Words next to a picture are in the set by themselves, an edited copy of them, too; another picture keeps its own.
+    What else a condition asks is asked of what leads."""
+    question = make.prose(6, words=60)
+    for at, said in enumerate((question, f"{question} Indeed.", make.prose(8, words=40))):
+        files = {f"image/{at}.png": make.picture(at, width=96, height=96), f"image/{at}.txt": said.encode()}
+        make.land(site.zone, files)
+    sections = bench(site, {"q.jsonl": make.jsonl([question])})
+    path = site.root / "recipes" / "clean.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(f'name = "clean"\nwhere = "{where}"\n')
+    lake = site.catalogued(**sections)
+    assert found(lake) == {("image/0", "q.jsonl/d0", "same"), ("image/1", "q.jsonl/d0", "same")}
+    assert found(lake, "image") == set()
+    with pytest.raises(ContractBroken, match="2 units of the version are in an eval set"):
+        site.publish(**sections)
+    name = site.publish("clean", **sections)
+    parts = {row["lead"]: [part["role"] for part in row["parts"]] for row in lake.versions.samples(name).to_pylist()}
+    kept = [parts[digest_of(make.picture(at, width=96, height=96))] for at in range(3)]
+    assert kept == [["media"], ["media"], ["media", "caption"]]
+    excluded = {one["digest"]: one["cause"] for one in lake.versions.excluded(name).to_pylist()}
+    assert {excluded[row["digest"]] for row in contamination(lake)} == {"contaminated:bench"}
+
+
+def test_captions_have_fingerprints_where_there_is_an_eval_set_of_texts(site):
+    """And none else: of pictures nothing is made again for it."""
+    make.land(site.zone, {"image/0.png": make.picture(0), "image/0.txt": make.prose(6, words=60).encode()})
+    said = digest_of(make.prose(6, words=60).encode())
+    site.tables()
+    stamps = {name: site.lake().tables.stamp(Slot("fingerprints", name, "image")) for name in ("text", "image")}
+    assert said not in site.lake().tables.concat("fingerprints", "text")["digest"].to_pylist()
+    site.tables(**bench(site, {"q.jsonl": make.jsonl([make.prose(1)])}))
+    lake = site.lake()
+    assert said in lake.tables.concat("fingerprints", "text")["digest"].to_pylist()
+    assert lake.tables.stamp(Slot("fingerprints", "image", "image")) == stamps["image"]
+
+
 def test_an_eval_set_is_made_once_and_again_when_its_files_change(site):
     sections = bench(site, {"q.jsonl": make.jsonl([make.prose(1)])})
     site.tables(**sections)
