@@ -115,6 +115,11 @@ _MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no meaningful
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
 _BOMS = tuple(mark for mark, _ in BOMS)
 
+# of texts with times but SRT and WebVTT, whose content says what they are
+TIMED_NAMES = {
+    "ass": "text/x-ssa", "ssa": "text/x-ssa", "ttml": "application/ttml+xml", "dfxp": "application/ttml+xml",
+    "sbv": "text/x-sbv", "lrc": "text/x-lrc", "textgrid": "text/x-praat-textgrid", "eaf": "text/x-eaf+xml",
+}  # fmt: skip
 _TEXT_NAMES = {
     "txt": "text/plain", "text": "text/plain",
     "md": "text/markdown", "rst": "text/plain", "html": "text/html", "htm": "text/html", "xhtml": "text/html",
@@ -123,6 +128,7 @@ _TEXT_NAMES = {
     "tsv": "text/tab-separated-values", "srt": "application/x-subrip", "vtt": "text/vtt", "xml": "text/xml",
     "tex": "text/plain", "log": "text/plain",
     "caption": "text/plain", "transcript": "text/plain",
+    **TIMED_NAMES,
     "jsonl": "application/jsonl", "ndjson": "application/jsonl",
 }  # fmt: skip
 _NAME_TYPES = {  # of names whose extension is not the end of their type

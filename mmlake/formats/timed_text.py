@@ -15,6 +15,7 @@ _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _SPACES = re.compile(r"\s+")
 _MAX_S = 1_000_000.0  # eleven days; nothing that is played lasts longer
 _STARTS, _ENDS, _WORDS = ("start", "start_time", "start_s", "begin"), ("end", "end_time", "end_s"), ("text", "sentence")
+_KNOWN = {*_STARTS, *_ENDS, *_WORDS}
 _NOTE = "NOTE without usable times: "
 
 
@@ -27,6 +28,7 @@ class Transcript:
     num_cues: int
     broken: tuple[str, ...]  # the words of lines whose times cannot be used
     reason: str  # what is wrong with the first of them
+    says_more: bool  # whether a line has more than its words and times
 
 
 def seconds_of(value: object) -> float | None:
@@ -69,7 +71,9 @@ def transcript_of(lines: object) -> Transcript | None:
             cues.append(f"{_clock(start_s)} --> {_clock(end_s)}\n{html.escape(words, quote=False)}")
     if not cues:
         return None
-    return Transcript("WEBVTT\n\n" + "\n\n".join(cues) + "\n", len(cues) - len(broken), tuple(broken), reason)
+    says_more = any(isinstance(line, Mapping) and not line.keys() <= _KNOWN for line in lines)
+    text = "WEBVTT\n\n" + "\n\n".join(cues) + "\n"
+    return Transcript(text, len(cues) - len(broken), tuple(broken), reason, says_more)
 
 
 def with_seconds(value: Any) -> Any:

@@ -27,6 +27,7 @@ class Encoded:
 
     content_type: str | None = None
     sample_text: str | None = None  # the caption or transcript that came in the same sample
+    is_transcript: bool = False  # of a text: it says what is said in a recording or film
     data: bytes = b""  # of texts and pictures
     path: Path = Path()  # of films and recordings
 
@@ -59,7 +60,7 @@ class Decoder:
 
 
 def _text(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
-    return Decoded(text_track(item.data, item.content_type, settings=settings))
+    return Decoded(text_track(item.data, item.content_type, is_transcript=item.is_transcript, settings=settings))
 
 
 def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:

@@ -1,4 +1,4 @@
-"""Transcripts as they come with media: plain text, SRT or WebVTT."""
+"""Transcripts as they come with media: plain text, SRT, WebVTT and what `timed_files` reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+from mmlake.preprocess.timed_files import spans_of
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
@@ -43,6 +45,8 @@ def parse_cues(text: str) -> list[Cue]:
     text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
     YouTube makes."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    if (spans := None if is_subtitles(text) else spans_of(text)) is not None:
+        return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
     if not is_subtitles(text):
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []

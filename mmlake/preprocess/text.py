@@ -10,11 +10,13 @@ import itertools
 import re
 import unicodedata
 
+from mmlake.formats.sniff import TIMED_NAMES
 from mmlake.formats.text_encodings import marked_encoding
 from mmlake.formats.texts import decode_text
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import is_subtitles, parse_cues
+from mmlake.preprocess.timed_files import spans_of
 
 _NEWLINES = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # where very many accents may stand on one letter: no letters, digits, blanks or signs of ASCII
@@ -27,6 +29,7 @@ _ENTITY = re.compile(r"&(?:amp|quot|apos|nbsp|#0?39|#x27|#160|hellip|ndash|mdash
 # from where blanks begin: begun at each of 100,000 before a word, it took minutes
 _TRAILING_SPACE = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]++$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
+_TIMED = frozenset(TIMED_NAMES.values())
 _WORD = re.compile(r"[^\W_]+(?:[-'’.,:/@&_][^\W_]+)*")
 # scripts that write no spaces
 _UNSPACED = re.compile(
@@ -34,12 +37,15 @@ _UNSPACED = re.compile(
 )
 
 
-def text_track(data: bytes, content_type: str | None, *, settings: PreprocessSettings) -> dict[str, object]:
-    """The text columns of a track. Raises UnreadableItem 1004."""
+def text_track(
+    data: bytes, content_type: str | None, *, settings: PreprocessSettings, is_transcript: bool = False
+) -> dict[str, object]:
+    """The text columns of a track: of a page its article, of what has times its words. is_transcript: times are sought
+    whatever the type is; elsewhere rows that begin with two numbers may be a table. Raises UnreadableItem 1004."""
     raw = decode(data, settings=settings)
     if is_html(raw, content_type):
         raw = main_text(raw)
-    elif is_subtitles(raw):
+    elif is_subtitles(raw) or ((is_transcript or content_type in _TIMED) and spans_of(raw) is not None):
         raw = "\n".join(cue.text for cue in parse_cues(raw) if cue.is_shown)
     text = normalize(raw, settings=settings)
     return {"text": text, "num_chars": len(text), "num_words": count_words(text)}

@@ -150,7 +150,8 @@ def _unreadable(row: dict[str, object], code: int, reason: str) -> dict[str, obj
 def _encoded(item: _Occurrences, *, store: Blobs, in_memory: bool) -> Iterator[Encoded]:
     """The item for its decoder. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
     if in_memory:
-        yield Encoded(item.content_type, item.sample_text, data=store.read(item.digest))
+        is_said = item.role == "transcript"
+        yield Encoded(item.content_type, item.sample_text, is_said, data=store.read(item.digest))
         return
     with checked_file(store, item.digest) as path:
         yield Encoded(item.content_type, item.sample_text, path=path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from mmlake.formats.sniff import TIMED_NAMES
 from mmlake.media_names import ENDINGS
 from mmlake.records import LEADING_ROLES
 
@@ -18,6 +19,7 @@ _EXTENSIONS = ENDINGS | {
     "application/json": "data.json",  # plain `json` is the sample's own description
     "text/vtt": "vtt",
     "application/x-subrip": "srt",
+    **{content_type: ending for ending, content_type in reversed(TIMED_NAMES.items())},
 }
 
 

@@ -4,6 +4,7 @@ way to a row, good or bad. Both have a way to the bytes that reads nothing yet."
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -27,15 +28,19 @@ Opener = Callable[[], IO[bytes]]
 # digest and size of a loose file that did not change since it was read
 BlobOf = Callable[[Entry], tuple[Digest, int] | None]
 TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
-TIMED = ("application/x-subrip", "text/vtt")  # content types of texts with times
+# content types of texts with times
+TIMED = frozenset(["application/x-subrip", "text/vtt", *sniff.TIMED_NAMES.values()])
 TextReader = Callable[[], str | None]  # a text that came with a media item; None where it cannot be read
 # packed files whose members are not read
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
 # texts that say something of a medium next to them, but to programs: settings, checksums, places, phones, landmarks
 ASIDE = frozenset(
-    "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box".split()
+    "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box "
+    "rttm uem trs smi sami json3 srv1 srv2 srv3 pitchtier pitch pointprocess intensity intensitytier durationtier "
+    "klattgrid formantgrid formant harmonicity manipulation".split()
 )
+_TIMES = re.compile(rb"\s*\d+(?:\.\d+)?[ \t]+\d+(?:\.\d+)?[ \t]+\S")  # of labels, as HTK has them
 _ASIDE_BYTES = 1 << 16
 EMPTY: Final = Fault(1006, "size_bytes=0 not in [1, inf)")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -183,9 +188,15 @@ class Member(Content):
             self._extension = sniff.extension_of(self.name)
         return self._extension
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is written for programs, next to a medium."""
+        extension = self.extension
+        return extension in ASIDE or (extension == "lab" and _TIMES.match(self.first(sniff.HEAD_BYTES)) is not None)
+
     def label_limit(self, small_bytes: int) -> int:
         """Bytes that are read of it where it is a label. small_bytes: of a class, an id, a number."""
-        return _ASIDE_BYTES if self.extension in ASIDE else small_bytes
+        return small_bytes if self.extension in LABELS else _ASIDE_BYTES
 
     def locate(self, pointer: str) -> SourceRef:
         """The locator of the member, or of a text inside it: a JSON pointer or what stands for one."""

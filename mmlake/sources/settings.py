@@ -54,7 +54,7 @@ class SourceSettings:
     # a string or a list of strings.
     transcript_fields: tuple[str, ...] = ("transcript", "transcription", "text_to_speech")
     # a string or a list of strings; "text_to_speech" is FineVideo's whole transcript.
-    timed_fields: tuple[str, ...] = ("timecoded_text_to_speech",)
+    timed_fields: tuple[str, ...] = ("timecoded_text_to_speech", "segments")
     # a list of {start, end, text}, times in seconds or as 00:00:01.234; taken in place of a transcript without times.
     conversation_fields: tuple[str, ...] = ("messages", "conversations", "conversation")
     # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a

@@ -27,6 +27,7 @@ def plain(text: str) -> str:
     return normalize(text, settings=PreprocessSettings())
 
 
+GRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n0 9 <exists> 1 "IntervalTier" "words" 0 9 {num} {rows}'
 # who reads it, and the text
 HOSTILE: dict[str, tuple[Callable[[str], object], str]] = {
     "comments before no page": (lambda text: is_html(text, None), "<!---->" * 200 + "x"),
@@ -42,6 +43,12 @@ HOSTILE: dict[str, tuple[Callable[[str], object], str]] = {
     "marks and quotes before a word": (lambda text: list(_SENTENCE_END.finditer(text)), "!" * MANY + "'" * MANY + "x"),
     "commas before a word": (lambda text: list(_CLAUSE_END.finditer(text)), "," * MANY + "'" * MANY + "x"),
     "brackets that nothing closes": (_spoken, "[(" * MANY),
+    "titles above no lyrics": (parse_cues, "[ti:x]" * MANY),
+    "labels of brackets": (parse_cues, GRID.format(num=1, rows='0 1 "' + "<" * MANY + 'x"')),
+    "a label without an end": (parse_cues, GRID.format(num=MANY, rows='0 1 "a" ' * MANY + '0 1 "' + '""' * MANY)),
+    "labels over each other": (parse_cues, GRID.format(num=MANY, rows='0 9 "a" ' * MANY)),
+    "blanks in a row of words": (parse_cues, "talk A 0.1 0.2 " + " " * MANY + "a b c"),
+    "overrides without an end": (parse_cues, "[Script Info]\nDialogue: 0,0:00:01.0,0:00:02.0,a" + "{\\p" * MANY),
     "cues without lines": (parse_cues, "00:00:01,000 --> 00:00:02,000\n" * 20_000),
 }  # fmt: skip
 

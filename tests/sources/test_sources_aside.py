@@ -36,3 +36,19 @@ def test_one_that_is_too_large_is_a_row_that_says_so(tmp_path: Path) -> None:
     rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.box": b"A 1 2 3 4 0\n" * 6000}))
     assert sorted(row["error_code"] or 0 for row in rows) == [0, 1008]
     assert all(row["sample_text"] is None for row in rows)
+
+
+RTTM, FRAMES = b"SPEAKER talk 1 0.1 1.5 <NA> <NA> A <NA> <NA>\n", b"0 1000000 sil\n1000000 2500000 ax\n"
+
+
+@pytest.mark.parametrize(("ending", "data"), [("rttm", RTTM), ("lab", FRAMES), ("PitchTier", b"File type = 1\n")])
+def test_who_spoke_when_and_frames_of_phones_are_no_transcript(tmp_path: Path, ending: str, data: bytes) -> None:
+    (row,) = rows_of(land(tmp_path / "in", {"a.wav": wav(), f"a.{ending}": data}))
+    assert (row["modality"], row["sample_text"]) == ("audio", None)
+    assert json.loads(row["metadata_json"]) == {ending.lower(): data.decode().strip()}
+
+
+def test_labels_that_are_words_are_a_transcript(tmp_path: Path) -> None:
+    """As the Montreal Forced Aligner takes them."""
+    rows = rows_of(land(tmp_path / "in", {"a.wav": wav(), "a.lab": b"he began 20 years ago"}))
+    assert [row["sample_text"] for row in rows if row["modality"] == "audio"] == ["he began 20 years ago"]

@@ -306,7 +306,8 @@ class FileTables(Companion):
                         blank = RawItem(modality="text", ref=ref, sample_id="", own=own)
                         texts.append(become_text(blank, field.text, field.role))
                 if table.has_own_fields:
-                    rest = record_fields.without(rest, {field.name for field in found})
+                    # a dialogue is of its text; who spoke when is of the recording
+                    rest = record_fields.without(rest, {one.name for one in found if one.role != "transcript"})
                 metadata = {**rest, **metadata}
                 licence = licence or licence_field(fields, table.reading.settings)
             before |= said

@@ -24,7 +24,7 @@ from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
 from mmlake.sources.stored_files import LARGE_BYTES
 
-_SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
+_SIDECARS = frozenset(["txt", "srt", "vtt", "json", "caption", "transcript", *sniff.TIMED_NAMES])
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:

@@ -66,18 +66,19 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     found: list[TextField] = []
     if not (own_names or timed_names or captions or transcripts):
         return _dialogue(fields, media, settings)
-    own = first_of(fields, own_names)
-    if own is not None and isinstance(fields[own], str):
-        found.append(TextField(own, None, fields[own], text_role(media)))
     timed_name = first_of(fields, timed_names)
     timed = transcript_of(fields[timed_name]) if timed_name is not None else None
     has_times = timed is not None and timed.num_cues > 0
+    own, role = first_of(fields, own_names), text_role(media)
+    if own is not None and isinstance(fields[own], str) and not (has_times and role == "transcript"):
+        found.append(TextField(own, None, fields[own], role))
     for name in captions:  # each of them: the one caption of a record is often the first of its list
         found.extend(_parts_of(fields, name, "caption", known={one.text for one in found if one.name in captions}))
     if not has_times and (one := first_of(fields, transcripts)) is not None:
         found.extend(_parts_of(fields, one, "transcript"))
     if timed is not None and timed_name is not None and has_times:
-        found.append(TextField(timed_name, None, timed.text, "transcript"))
+        # who spoke, and how sure a recognizer was, is said of each line
+        found.append(TextField(timed_name, None, timed.text, "transcript", is_kept=timed.says_more))
     return found or _dialogue(fields, media, settings)
 
 

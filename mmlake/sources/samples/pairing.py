@@ -64,8 +64,8 @@ def _primary(tag: str) -> str:
 
 
 def _has_times(item: RawItem) -> bool:
-    """Whether the text is a file with times."""
-    return item.content_type in TIMED and item.content is not None and item.content.text is None
+    """Whether the text has times."""
+    return item.content_type in TIMED and item.content is not None
 
 
 def _text_of(item: RawItem, settings: SourceSettings) -> str | None:

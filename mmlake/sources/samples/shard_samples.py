@@ -17,7 +17,7 @@ from mmlake.formats import sniff, texts
 from mmlake.formats.label_files import LABEL_NAMES, begins_as_labels
 from mmlake.sources import shard as shards
 from mmlake.sources.names import stem_of
-from mmlake.sources.raw_items import ASIDE, InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
+from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, role_of
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import Pictures, separated
 from mmlake.sources.samples.sample import Sample, Surroundings
@@ -177,7 +177,7 @@ def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
         return (group,)
     apart: list[Member] = []
     for member in group:
-        if member.extension in ASIDE and member.modality == "text" and member.fault is None:
+        if member.modality == "text" and member.fault is None and member.is_aside:
             member.is_label = any(one.is_media for one in group)
         if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
             try:  # a context for every caption would cost a percent

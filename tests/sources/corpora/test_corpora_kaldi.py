@@ -60,7 +60,8 @@ def test_segments_are_metadata_with_their_times(tmp_path):
         "d/utt2spk": b"a-1 a\na-2 a\n",
         "d/call.wav": wav(),
     }
-    (row,) = found(tmp_path, files)
+    row, said = found(tmp_path, files)
+    assert "00:00:00.000 --> 00:00:01.500\nhello" in said["text_content"] and row["sample_text"] == said["text_content"]
     assert metadata(row) == {
         "recording_id": "rec1",
         "segments": [
