@@ -1,6 +1,8 @@
 """What each part of a near or exact join takes of memory, on generated prints of any number.
 
     python benchmarks/dedup_memory.py texts 1000000            the near join of texts, from fingerprints to pairs
+    python benchmarks/dedup_memory.py pictures-join 100000     the same of pictures
+    python benchmarks/dedup_memory.py sounds-join 100000       the same of recordings of 20 s
     python benchmarks/dedup_memory.py columns 10000000         fingerprints to columns in the order of digests
     python benchmarks/dedup_memory.py keys 10000000            the index of 32 keys of each unit
     python benchmarks/dedup_memory.py hashes 10000000          pairs of 64-bit hashes at --radius
@@ -21,16 +23,20 @@ import hashlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.sound_keys import made_up_words, with_noise
 from mmlake import dedup
-from mmlake.dedup import audio, image_matcher, perceptual
+from mmlake.dedup import audio, image, image_matcher, perceptual
 from mmlake.dedup.image import SIDE
 from mmlake.dedup.joins import hamming_pairs
 from mmlake.dedup.leaders import stars
@@ -40,6 +46,7 @@ from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import in_order
 from mmlake.engine import Engine, EngineSettings
+from mmlake.picture_pieces import pieces
 
 _PART = 50_000
 _PICTURES = 1_000  # made at once
@@ -96,6 +103,93 @@ class Texts:
                 lists = pa.ListArray.from_arrays(offsets, pa.array(rows.ravel()))
                 columns = {"digest": _digests(low, low + num), "method": [method] * num, "hashes": lists}
                 yield pa.table({**columns, "status": ["ok"] * num})
+
+
+class Timed:
+    """Parts, and the CPU seconds that making them up took."""
+
+    def __init__(self, parts: Iterable[pa.Table]) -> None:
+        self._parts, self.made_s = parts, 0.0
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        parts = iter(self._parts)
+        while True:
+            begin_s = time.process_time()
+            part = next(parts, None)
+            self.made_s += time.process_time() - begin_s
+            if part is None:
+                return
+            yield part
+
+
+class Pictures:
+    """Fingerprints of pictures with as much detail as photographs have at any scale, and of copies that are lighter,
+    noisier and a little cropped."""
+
+    def __init__(self, num: int) -> None:
+        self._num = num
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for low in range(0, self._num, _PICTURES):
+            num = min(_PICTURES, self._num - low)
+            rng = np.random.default_rng(low)
+            planes = np.stack([_field(rng) for _ in range(num)])
+            originals, copies = planes[: num // 10], planes[num - num // 10 :]
+            for at, plane in enumerate(originals):
+                copies[at] = _changed(plane, rng)
+            planes = np.clip(planes, 0, 255).astype(np.uint8)
+            yield _fingerprints(low, low + num, dict(_prints_of(planes)))
+
+
+def _field(rng: np.random.Generator) -> np.ndarray:
+    """A plane whose contrast falls with its scale."""
+    plane = np.full((SIDE, SIDE), 128.0, np.float32)
+    for side in (3, 6, 12, 24, SIDE):
+        grid = rng.standard_normal((side, side)).astype(np.float32)
+        plane += cv2.resize(grid, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC) * 90 / side**0.6
+    return plane
+
+
+def _changed(plane: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    edge = int(rng.integers(0, 3))
+    cut = plane[edge : SIDE - edge, edge : SIDE - edge]
+    return cv2.resize(cut, (SIDE, SIDE), interpolation=cv2.INTER_AREA) * 1.05 + rng.standard_normal((SIDE, SIDE)) * 2
+
+
+def _prints_of(planes: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    num = len(planes)
+    yield image.METHOD, perceptual.dct_hashes(_small(planes.astype(np.float64)))[0].reshape(num, 1)
+    yield "luma", perceptual.pack_bytes(planes).reshape(num, -1)
+    layout = perceptual.pack_bytes(np.array([0, 255, 0, 255] * 2, np.uint8))  # no borders, no bars
+    yield "layout", np.tile(np.append(layout, np.array([512, 0, 0], np.uint64)), (num, 1))
+    found = np.stack([pieces(cv2.resize(plane, (512, 512), interpolation=cv2.INTER_CUBIC)) for plane in planes])
+    yield "detail", perceptual.pack_bytes(found).reshape(num, -1)
+
+
+class Sounds:
+    """Fingerprints of recordings of 20 s: signs that change as often as those of music; copies with noise."""
+
+    def __init__(self, num: int) -> None:
+        self._num = num
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        lean = np.random.default_rng(1).integers(0, 1 << 32, dtype=np.uint64)
+        for low in range(0, self._num, _PICTURES):
+            num, rng = min(_PICTURES, self._num - low), np.random.default_rng(low)
+            words = made_up_words(rng, num, lean)[:, :_WORDS]
+            words[num - num // 10 :] = with_noise(rng, words[: num // 10])
+            yield _fingerprints(low, low + num, {audio.METHOD: words})
+
+
+def _fingerprints(low: int, high: int, rows: dict[str, np.ndarray]) -> pa.Table:
+    """The table of these units. rows: method -> values of shape (units, values of each)."""
+    digests, found = _digests(low, high), []
+    for method, values in rows.items():
+        offsets = pa.array((np.arange(high - low + 1) * values.shape[1]).astype(np.int32))
+        lists = pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(values).ravel()))
+        columns = {"digest": digests, "method": [method] * (high - low), "hashes": lists}
+        found.append(pa.table({**columns, "status": ["ok"] * (high - low)}))
+    return pa.concat_tables(found)
 
 
 def _pictures(num: int, engine: Engine) -> dict[str, Ragged]:
@@ -165,11 +259,23 @@ class Clips:
         return Found(np.where(same, SAME, NONE).astype(np.int8), same.astype(float), np.zeros(len(others), np.int8))
 
 
+def _joined(pairs: pa.Table, num: int, made_s: float) -> None:
+    """Print what was found, and what of the CPU seconds went into making prints up."""
+    counts = Counter(pairs["relation"].to_pylist())
+    found = ", ".join(f"{count:,} {relation}" for relation, count in sorted(counts.items()))
+    print(f"pairs: {found}; {num // 10:,} copies; {made_s:.1f} s of it the input", file=sys.stderr)
+
+
 def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) -> dict[str, Callable[[], object]]:
     """What is measured, by its name."""
     if kind == "texts":
         (tier,), settings = dedup.tiers_of("text"), dedup.DedupSettings()
         return {"near join": lambda: dedup.near_pairs(Texts(num, words), (tier,), settings=settings, engine=engine)}
+    if kind.endswith("-join"):
+        (tier,), settings = dedup.tiers_of({"pictures": "image", "sounds": "audio"}[kind[:-5]]), dedup.DedupSettings()
+        made = Timed(Pictures(num) if kind == "pictures-join" else Sounds(num))
+        join = partial(dedup.near_pairs, made, (tier,), settings=settings, engine=engine)
+        return {"near join": lambda: _joined(join(), num, made.made_s)}
     if kind == "columns":
         return {"columns": lambda: print_columns(Texts(num, words), ("shingles", "words"), engine=engine)}
     if kind == "keys":
@@ -204,7 +310,21 @@ def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) 
 def main() -> None:
     """Print a Markdown row for each question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=("texts", "columns", "keys", "hashes", "pictures", "sounds", "films", "exact"))
+    parser.add_argument(
+        "kind",
+        choices=(
+            "texts",
+            "pictures-join",
+            "sounds-join",
+            "columns",
+            "keys",
+            "hashes",
+            "pictures",
+            "sounds",
+            "films",
+            "exact",
+        ),
+    )
     parser.add_argument("num", type=int)
     parser.add_argument("--memory-gib", type=float, default=2.0)
     parser.add_argument("--folder", type=Path, default=Path("scratch"))

@@ -33,7 +33,7 @@ _SAMPLE, _COPIES = 1_000, 200  # units; of each noise
 _SIGNS, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-def _words(rng: np.random.Generator, num: int, lean: np.uint64) -> NDArray[np.uint64]:
+def made_up_words(rng: np.random.Generator, num: int, lean: np.uint64) -> NDArray[np.uint64]:
     """lean: what most signs are. Three of four signs are firm."""
     found = np.empty((_WORDS, num), np.uint64)
     now = np.zeros(num, np.uint64)
@@ -54,12 +54,17 @@ def _turned(rng: np.random.Generator, words: NDArray[np.uint64], weak: float, fi
     return words ^ (flips[0].astype(np.uint64) & ~is_firm | flips[1].astype(np.uint64) & is_firm) & _SIGNS
 
 
+def with_noise(rng: np.random.Generator, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Copies with noise at 10 dB."""
+    return _turned(rng, words, *_NOISES["noise at 10 dB"])
+
+
 def measure(hours: float, *, seed: int = 1) -> dict[str, float]:
     """A row of the table."""
     rng = np.random.default_rng(seed)
     lean = rng.integers(0, 1 << 32, dtype=np.uint64)
     num = int(hours * 3_600 / _UNIT_S)
-    rows = _words(rng, num, lean)
+    rows = made_up_words(rng, num, lean)
     copies = [_turned(rng, rows[:_COPIES], *shares) for shares in _NOISES.values()]
     rows = np.concatenate((rows, *copies))
     chroma = Ragged(rows.ravel(), np.arange(len(rows) + 1) * _WORDS)
@@ -95,7 +100,7 @@ def measure(hours: float, *, seed: int = 1) -> dict[str, float]:
 def measure_nearest(hours: float, *, seed: int = 1) -> dict[str, float]:
     """CPU seconds of the pass by either way, whose scores are equal."""
     rng = np.random.default_rng(seed)
-    rows = _words(rng, int(hours * 3_600 / _UNIT_S), rng.integers(0, 1 << 32, dtype=np.uint64))
+    rows = made_up_words(rng, int(hours * 3_600 / _UNIT_S), rng.integers(0, 1 << 32, dtype=np.uint64))
     chroma = Ragged(rows.ravel(), np.arange(len(rows) + 1) * _WORDS)
     prints = {audio.METHOD: chroma, audio.BANDS: Ragged.empty(len(rows))}
     sound_kernels.kernels()  # compiled, or loaded
