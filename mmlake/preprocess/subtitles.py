@@ -14,6 +14,10 @@ _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
 _SPACES = re.compile(r"\s+")
+# exposure and place, frame by frame, in the subtitles of DJI's drones
+_FLOWN = re.compile(
+    r"\[(?:iso|shutter|fnum|latitude|longitude)\b|\b(?:FrameCnt|SrtCnt)\b|\b(?:GPS|HOME) ?\(", re.IGNORECASE
+)
 # Lines that scroll stand in several cues. Where most of a file's cues are so, what was there before is taken away: a
 # cue follows the one before it at once, and holds a line still or adds one below
 _AT_ONCE_S, _HOLD_S, _LEAST_ROLLED, _MOSTLY = 0.1, 0.1, 2, 0.5
@@ -43,7 +47,7 @@ def is_subtitles(text: str) -> bool:
 def parse_cues(text: str) -> list[Cue]:
     """The cues in order of time, also those of no length or that end before they start; one cue without times where the
     text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
-    YouTube makes."""
+    YouTube makes. What a drone writes of its flight is no words at all."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if (spans := None if is_subtitles(text) else spans_of(text)) is not None:
         return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
@@ -61,6 +65,8 @@ def parse_cues(text: str) -> list[Cue]:
         if lines:
             found.append(_Lines(_seconds(mark.groups()[:4]), _seconds(mark.groups()[4:]), lines))
     found.sort()
+    if sum(_FLOWN.search(" ".join(cue.lines)) is not None for cue in found) > len(found) / 2:
+        return []
     return [Cue(" ".join(cue.lines), cue.start_s, cue.end_s) for cue in _without_rolled(found)]
 
 

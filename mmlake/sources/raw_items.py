@@ -3,6 +3,7 @@ way to a row, good or bad. Both have a way to the bytes that reads nothing yet."
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,9 +15,11 @@ from mmlake.download.results import Downloads
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.formats.compression import compression_of, expanded, expanded_head
+from mmlake.formats.label_files import begins_as_labels
 from mmlake.formats.sniff import Kind
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing
+from mmlake.media_names import COMPANION_NAMES
 from mmlake.records import Digest, SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.parsed_files import ParsedFiles
@@ -38,8 +41,9 @@ LABELS = ("cls", "id", "index")  # small members that describe the sample: a cla
 ASIDE = frozenset(
     "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box "
     "rttm uem trs smi sami json3 srv1 srv2 srv3 pitchtier pitch pointprocess intensity intensitytier durationtier "
-    "klattgrid formantgrid formant harmonicity manipulation".split()
+    "klattgrid formantgrid formant harmonicity manipulation cue m3u m3u8 pls sfv ffp accurip idx sub aae".split()
 )
+_WORDS = frozenset([*COMPANION_NAMES, "text", "html", "htm", "json", "jsonl", "md"])  # whose texts are for people
 _TIMES = re.compile(rb"\s*\d+(?:\.\d+)?[ \t]+\d+(?:\.\d+)?[ \t]+\S")  # of labels, as HTK has them
 _ASIDE_BYTES = 1 << 16
 EMPTY: Final = Fault(1006, "size_bytes=0 not in [1, inf)")
@@ -190,9 +194,17 @@ class Member(Content):
 
     @property
     def is_aside(self) -> bool:
-        """Whether it is written for programs, next to a medium."""
+        """Whether the text is written for programs, next to a medium. Raises UnreadableItem."""
         extension = self.extension
-        return extension in ASIDE or (extension == "lab" and _TIMES.match(self.first(sniff.HEAD_BYTES)) is not None)
+        if extension in ASIDE or extension in _WORDS:
+            return extension in ASIDE
+        if self.kind is not None and self.kind.content_type in TIMED:
+            return False
+        head = self.first(sniff.HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
+        if extension == "lab":
+            return _TIMES.match(head) is not None
+        is_markup = head[:5] == b"<?xml" and not begins_as_labels(head, extension, is_whole=False)
+        return is_markup or (head[:1] == b"{" and head[1:].lstrip()[:1] == b'"')
 
     def label_limit(self, small_bytes: int) -> int:
         """Bytes that are read of it where it is a label. small_bytes: of a class, an id, a number."""

@@ -191,3 +191,16 @@ def test_a_transcript_reads_as_its_words_and_a_document_by_its_type(form: str) -
     assert text_track(data, "text/plain", settings=settings)["text"] != words
     utf16 = FORMS[form].replace('encoding="utf-8"', "").replace('encoding="UTF-8"', "").encode("utf-16")
     assert text_track(utf16, "text/x-ssa", settings=settings)["text"] == words  # as Praat writes what is not ASCII
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<font size="28">FrameCnt: 1, DiffTime: 33ms\n2023-05-01 10:00:00.123\n[iso: 100] [shutter: 1/500.0]</font>',
+        "HOME(8.5,47.3) 2017.03.01 10:00:00\nGPS(8.5,47.3,17) BAROMETER:1.9\nISO:100 Shutter:60",
+    ],
+)
+def test_what_a_drone_writes_of_its_flight_is_no_words(line: str) -> None:
+    text = "".join(f"{at + 1}\n{clock(at, ',')} --> {clock(at + 1, ',')}\n{line}\n\n" for at in range(3))
+    assert cues(text) == []
+    assert text_track(text.encode(), "application/x-subrip", settings=PreprocessSettings())["text"] == ""

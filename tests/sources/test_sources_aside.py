@@ -41,8 +41,23 @@ def test_one_that_is_too_large_is_a_row_that_says_so(tmp_path: Path) -> None:
 RTTM, FRAMES = b"SPEAKER talk 1 0.1 1.5 <NA> <NA> A <NA> <NA>\n", b"0 1000000 sil\n1000000 2500000 ax\n"
 
 
-@pytest.mark.parametrize(("ending", "data"), [("rttm", RTTM), ("lab", FRAMES), ("PitchTier", b"File type = 1\n")])
-def test_who_spoke_when_and_frames_of_phones_are_no_transcript(tmp_path: Path, ending: str, data: bytes) -> None:
+CUES = b'FILE "a.wav" WAVE\n  TRACK 01 AUDIO\n'
+TRACK = b'<?xml version="1.0"?>\n<gpx version="1.1"><trk/></gpx>'
+
+
+@pytest.mark.parametrize(
+    ("ending", "data"),
+    [
+        ("rttm", RTTM),
+        ("lab", FRAMES),
+        ("PitchTier", b"File type = 1\n"),
+        ("cue", CUES),
+        ("gpx", TRACK),
+        ("xml", TRACK),
+        ("geojson", b'{"type": "Feature"}'),
+    ],
+)
+def test_what_programs_write_next_to_a_recording_is_no_transcript(tmp_path: Path, ending: str, data: bytes) -> None:
     (row,) = rows_of(land(tmp_path / "in", {"a.wav": wav(), f"a.{ending}": data}))
     assert (row["modality"], row["sample_text"]) == ("audio", None)
     assert json.loads(row["metadata_json"]) == {ending.lower(): data.decode().strip()}
@@ -52,3 +67,28 @@ def test_labels_that_are_words_are_a_transcript(tmp_path: Path) -> None:
     """As the Montreal Forced Aligner takes them."""
     rows = rows_of(land(tmp_path / "in", {"a.wav": wav(), "a.lab": b"he began 20 years ago"}))
     assert [row["sample_text"] for row in rows if row["modality"] == "audio"] == ["he began 20 years ago"]
+
+
+def test_edits_of_a_telephone_are_no_caption(tmp_path: Path) -> None:
+    plist = b'<?xml version="1.0"?>\n<!DOCTYPE plist PUBLIC "a" "b">\n<plist><dict/></plist>'
+    (row,) = rows_of(land(tmp_path / "in", {"IMG_1.png": png(), "IMG_1.AAE": plist}))
+    assert (row["modality"], row["sample_text"]) == ("image", None)
+
+
+def test_what_is_said_in_a_film_is_no_caption_of_its_picture(tmp_path: Path) -> None:
+    """Words without times are: they were written of both."""
+    timed = b"WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nHello.\n"
+    rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.wav": wav(), "a.vtt": timed}))
+    assert {row["modality"]: row["sample_text"] for row in rows if row["role"] == "media"} == {
+        "image": None,
+        "audio": timed.decode(),
+    }
+    rows = rows_of(land(tmp_path / "in2", {"a.png": png(), "a.wav": wav(), "a.txt": b"A bell."}))
+    assert {row["sample_text"] for row in rows if row["role"] == "media"} == {"A bell."}
+
+
+@pytest.mark.parametrize("ending", ["json", "supplemental-metadata.json", "supplemental-met.json"])
+def test_what_google_takeout_says_of_a_picture_is_its_metadata(tmp_path: Path, ending: str) -> None:
+    files = {"IMG_1.png": png(), f"IMG_1.png.{ending}": json.dumps({"title": "IMG_1.png"}).encode()}
+    (row,) = rows_of(land(tmp_path / "in", files))
+    assert (row["status"], json.loads(row["metadata_json"])) == ("ok", {"title": "IMG_1.png"})

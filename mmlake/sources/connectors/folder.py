@@ -90,9 +90,12 @@ def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading:
     longer = [at for at, stem in enumerate(stems) if "." in stem and sniff.extension_of(names[at]) in _SIDECARS]
     groups = _by_stem(entries, stems) if longer else {}
     for at in longer:
-        shorter = groups.get(stems[at].rpartition(".")[0], [])
-        if _holds_media(shorter, reading) and not _holds_media(groups[stems[at]], reading):
-            stems[at] = stems[at].rpartition(".")[0]
+        # and so does "a.jpg.supplemental-metadata.json", as Google Takeout has it, to "a.jpg"
+        once = stems[at].rpartition(".")[0]
+        for stem in (once, once.rpartition(".")[0]):
+            if stem and _holds_media(groups.get(stem, []), reading) and not _holds_media(groups[stems[at]], reading):
+                stems[at] = stem
+                break
     return stems
 
 

@@ -18,10 +18,10 @@ _ORIGINAL = "-orig"
 
 def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceSettings) -> None:
     """Give the media among the rows the texts that came with them, which are captions and transcripts that can be
-    read: images the captions, else the transcripts; sound and films the other way round, those with times first, and of
-    these the ones in the language that is spoken, where something says which."""
+    read: images the captions, else the transcripts without times; sound and films the other way round, those with times
+    first, and of these the ones in the language that is spoken, where something says which."""
     readers: dict[bool, tuple[TextReader, ...]] = {}  # by whether they are for an image
-    if len(readable) == 1:
+    if len(readable) == 1 and not _has_times(readable[0]):
         readers[True] = readers[False] = (partial(_text_of, readable[0], settings),)
     for item in rows:
         if item.role == "media" and item.fault is None:
@@ -33,6 +33,8 @@ def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceS
                     readable,
                     key=lambda text: (order.index(text.role), not _has_times(text), *_translated(text, spoken)),
                 )
+                if is_image:  # a film's picture shows nothing of what is said in it
+                    ranked = [text for text in ranked if not _has_times(text)]
                 first = [text for text in ranked if text.role == ranked[0].role]
                 readers[is_image] = tuple(partial(_text_of, text, settings) for text in first)
             item.paired_texts = readers[is_image]

@@ -154,7 +154,7 @@ class Sample:
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
                 self._records[at] = fields = texts.parse_object(data, settings=settings)
                 self._read_record(at, member, fields)
-            elif member.extension in label_files.ENDINGS:
+            elif member.extension in label_files.ENDINGS and not member.is_aside:
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
                 media, fault = label_files.described(data, member.extension, self._samples.classes(member.stem))
                 self._said.append(Description(media=media))

@@ -177,11 +177,12 @@ def _with_labels(group: list[Member]) -> Iterable[list[Member]]:
         return (group,)
     apart: list[Member] = []
     for member in group:
-        if member.modality == "text" and member.fault is None and member.is_aside:
-            member.is_label = any(one.is_media for one in group)
-        if member.name.endswith(LABEL_NAMES) and member.modality == "text" and member.fault is None:
-            try:  # a context for every caption would cost a percent
-                member.is_label = _begins_as_labels(member) and any(one.modality == "image" for one in group)
+        if member.modality == "text" and member.fault is None and not member.is_json:
+            try:
+                if member.is_aside:
+                    member.is_label = any(one.is_media for one in group)
+                elif member.name.endswith(LABEL_NAMES):
+                    member.is_label = _begins_as_labels(member) and any(one.modality == "image" for one in group)
             except UnreadableItem:
                 pass  # its own row says so
         if member.is_apart and not member.is_label:
