@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.audio import audio_track
+from mmlake.preprocess.embedded_subtitles import embedded_cues
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.keyframes import Keyframe
 from mmlake.preprocess.settings import PreprocessSettings
@@ -69,14 +70,14 @@ def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 
 def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     columns, flac = audio_track(item.path, settings=settings)
-    transcript = _transcript(item.sample_text, settings=settings)
+    transcript = _transcript(item, settings=settings)
     columns |= _speech(flac, settings=settings)
     return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
 def _video(item: Encoded, *, settings: PreprocessSettings, decode: DecodeSettings) -> Decoded:
     film = video_track(item.path, settings=settings, decode=decode)
-    transcript = _transcript(item.sample_text, settings=settings)
+    transcript = _transcript(item, settings=settings)
     columns = film.columns | _speech(film.flac, settings=settings) | transcript
     return Decoded(
         columns, tuple(film.keyframes), film.flac, film.frames, needs_transcript="transcript" not in transcript
@@ -89,9 +90,11 @@ VIDEO_DECODER = Decoder(kernel=_video, has_pictures=True)
 AUDIO_DECODER = Decoder(kernel=_audio)
 
 
-def _transcript(sample_text: str | None, *, settings: PreprocessSettings) -> dict[str, object]:
-    """transcript, transcript_source and cues as far as the source gave a transcript; else nothing."""
-    cues = parse_cues(sample_text) if sample_text else []
+def _transcript(item: Encoded, *, settings: PreprocessSettings) -> dict[str, object]:
+    """transcript, transcript_source and cues as far as the source gave a transcript, next to the file or within it;
+    else nothing."""
+    cues = parse_cues(item.sample_text) if item.sample_text else []
+    cues = cues or embedded_cues(item.path, item.content_type)
     if not cues:
         return {}
     said = " ".join(cue.text for cue in cues if cue.is_shown)

@@ -293,8 +293,13 @@ def _dialogue(text: str) -> Iterable[Span]:
                 start_s, end_s = (
                     int(one[1]) * 3600 + int(one[2]) * 60 + float(one[3].replace(":", ".")) for one in times if one
                 )
-                found.append(Span(start_s, end_s, _BREAKS.sub(" ", _OVERRIDES.sub("", words))))
+                found.append(Span(start_s, end_s, plain_dialogue(words)))
     return found
+
+
+def plain_dialogue(words: str) -> str:
+    """A line of SubStation without what it says of its looks."""
+    return _BREAKS.sub(" ", _OVERRIDES.sub("", words))
 
 
 def _ttml(text: str) -> Iterable[Span]:
