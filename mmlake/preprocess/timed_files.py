@@ -298,7 +298,7 @@ def _dialogue(text: str) -> Iterable[Span]:
 
 
 def plain_dialogue(words: str) -> str:
-    """A line of SubStation without what it says of its looks."""
+    """A line of SubStation without what it says of fonts, colours and places."""
     return _BREAKS.sub(" ", _OVERRIDES.sub("", words))
 
 
