@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from xml.parsers import expat
 
 _TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<!\S)([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)(?!\S)')
-# labels of what is no word: silence, noise, breath, what nobody understood
-_NO_WORDS = frozenset("sp sil spn nsn lau pau h eps unk p: usb noise silence sl ns".split())
-_AROUND = " \t\r\n#_.<>[]{}()*-"  # such labels
+# labels of what is no word: silence, noise, breath, what nobody understood; the second ones within brackets alone
+_NO_WORDS = frozenset("sp sil spn nsn pau".split())
+_MARKED = frozenset("h eps unk p: usb noise silence laughter lau sl ns".split())
+_AROUND = " \t\r\n#_.<>[]{}()*-"
 _PHONES = re.compile(
     r"(?:^|[^a-z])(?:phon\w*|phn|ph|segments?|syll\w*|syl|mau|kan|kas|pos|tag|pitch|tones?|breaks?|ipa)$"
 )
@@ -185,7 +186,7 @@ def _spoken(tiers: Iterable[_Tier]) -> list[Span]:
 
 def _is_word(label: str) -> bool:
     bare = label.strip(_AROUND).lower()
-    return bool(bare) and bare not in _NO_WORDS
+    return bool(bare) and bare not in _NO_WORDS and (bare not in _MARKED or bare == label.strip().lower())
 
 
 def _overlap(some: list[Span], others: list[Span]) -> float:

@@ -203,6 +203,8 @@ class Member(Content):
         head = self.first(sniff.HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
         if extension == "lab":
             return _TIMES.match(head) is not None
+        if self.size_bytes > _ASIDE_BYTES:  # a chapter, or a notebook, is no note on a picture
+            return False
         is_markup = head[:5] == b"<?xml" and not begins_as_labels(head, extension, is_whole=False)
         return is_markup or (head[:1] == b"{" and head[1:].lstrip()[:1] == b'"')
 

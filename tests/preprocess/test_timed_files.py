@@ -138,6 +138,12 @@ def test_of_several_tiers_the_spoken_words_count(tiers: list[str], expected: str
     assert " ".join(words for words, _, _ in found) == expected
 
 
+def test_words_that_are_labels_elsewhere_are_words() -> None:
+    said = ["the", "silence", "<usb>", "of", "USB", "[noise]", "h#", "H", "sil"]
+    text = grid(("IntervalTier", "words", [(word, at, at + 1) for at, word in enumerate(said)]))
+    assert [word for word, _, _ in cues(text)] == ["the", "silence", "of", "USB", "H"]
+
+
 def test_two_speakers_take_turns_and_points_are_no_words() -> None:
     text = grid(
         ("IntervalTier", "Anna", [("good morning", 0, 2), ("yes", 4, 5)]),

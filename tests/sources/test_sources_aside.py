@@ -92,3 +92,10 @@ def test_what_google_takeout_says_of_a_picture_is_its_metadata(tmp_path: Path, e
     files = {"IMG_1.png": png(), f"IMG_1.png.{ending}": json.dumps({"title": "IMG_1.png"}).encode()}
     (row,) = rows_of(land(tmp_path / "in", files))
     assert (row["status"], json.loads(row["metadata_json"])) == ("ok", {"title": "IMG_1.png"})
+
+
+def test_a_chapter_next_to_a_picture_is_no_note_on_it(tmp_path: Path) -> None:
+    """What is as long as that is a text, as it was."""
+    chapter = b'<?xml version="1.0"?>\n<chapter>' + b"<para>It rained.</para>" * 4_000 + b"</chapter>"
+    rows = rows_of(land(tmp_path / "in", {"intro.png": png(), "intro.docbook": chapter}))
+    assert sorted((row["modality"], row["status"]) for row in rows) == [("image", "ok"), ("text", "ok")]
