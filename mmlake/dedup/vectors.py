@@ -27,8 +27,11 @@ Vectors = NDArray[np.float32]
 Apart = Callable[[Positions, Positions], NDArray[np.bool_]]
 
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
-_FIRST_BLOCK, _LAST_BLOCK = 256, 16_384  # units taken at once: few first, so that dense heaps soon have their leader
+# units taken at once: few first, so that dense heaps soon have their leader, and never so many that their pairs, up to
+# 256 of each in such a heap, take more than the vectors do
+_FIRST_BLOCK, _LAST_BLOCK = 256, 8_192
 _ROWS, _PRODUCTS = 2_048, 1 << 22  # rows of a product, and cells of it: in a dense heap all of them are pairs
+_OPEN, _LEADS, _FOLLOWS = range(3)  # of a unit, while a block is decided
 _MOST_LEADERS = 16  # that a unit is given, the best placed ones
 _NEAREST_CELLS = 16
 CELLS_SEARCHED = (1, 2, 4, 8, 16)  # of the curve that a version keeps
@@ -126,19 +129,30 @@ def _candidates(
 
 def _greedy(units: Positions, one: Positions, other: Positions) -> tuple[Positions, Positions, Positions]:
     """(units, leaders of them, the units that lead): a unit follows where one of its candidates leads. Pairs come in
-    any order, units in survivor order."""
-    candidates: dict[int, list[int]] = {}
-    for unit, candidate in zip(one.tolist(), other.tolist(), strict=True):
-        candidates.setdefault(unit, []).append(candidate)
-    follows: set[int] = set()
-    pairs: list[tuple[int, int]] = []
-    for unit in (unit for unit in units.tolist() if unit in candidates):
-        leaders = [candidate for candidate in candidates[unit] if candidate not in follows]
-        if leaders:
-            follows.add(unit)
-            pairs += [(unit, leader) for leader in leaders]
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1], units[~np.isin(units, list(follows))] if follows else units
+    any order, units in survivor order; candidates of no unit of the block lead already.
+
+    In rounds over whole arrays: who has no candidate leads, who has one that leads follows, and who has none but
+    followers leads. What one of a heap decides is known in the second round, and memory is that of the pairs.
+    """
+    order = np.argsort(units)
+    number, (row, column) = units[order], (np.searchsorted(units, side, sorter=order) for side in (one, other))
+    is_here = number[np.minimum(column, len(units) - 1)] == other
+    row, column = order[row].astype(np.int32), order[np.minimum(column, len(units) - 1)].astype(np.int32)
+    state = np.full(len(units), _LEADS, np.int8)
+    state[row] = _OPEN
+    state[row[~is_here]] = _FOLLOWS
+    left, right = row[is_here], column[is_here]
+    while len(left):
+        state[left[state[right] == _LEADS]] = _FOLLOWS
+        is_open = state[left] == _OPEN
+        left, right = left[is_open], right[is_open]
+        waits = np.zeros(len(units), np.bool_)
+        waits[left[state[right] == _OPEN]] = True
+        state[left[~waits[left]]] = _LEADS
+        left, right = left[waits[left]], right[waits[left]]
+    leads = ~is_here
+    leads[is_here] = state[column[is_here]] == _LEADS
+    return one[leads], other[leads], units[state == _LEADS]
 
 
 class Cells:
