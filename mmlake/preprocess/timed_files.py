@@ -315,7 +315,7 @@ class _Ttml:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self._frames, self._ticks = 30.0, 0.0  # a second
-        self._open: list[tuple[float, float | None, bool]] = []  # start, end, whether it has times of its own
+        self._open: list[tuple[float, float | None]] = []  # start and end of the elements around
         self._words: list[str] = []
         self._timed = -1  # depth of the paragraph or span that is being read
 
@@ -325,21 +325,21 @@ class _Ttml:
             above, below = (float(one) for one in given.get("frameRateMultiplier", "1 1").replace(":", " ").split())
             self._frames = float(given.get("frameRate", 30)) * above / (below or 1.0)
             self._ticks = float(given.get("tickRate", 0)) or self._frames
-        around = self._open[-1] if self._open else (0.0, None, False)
+        around = self._open[-1] if self._open else (0.0, None)
         begin_s, end_s, length_s = (self._seconds(given.get(key, "")) for key in ("begin", "end", "dur"))
         start_s = around[0] + (begin_s or 0.0)
         stop_s = around[0] + end_s if end_s is not None else start_s + length_s if length_s is not None else around[1]
         has_times = begin_s is not None and name in ("p", "span")
         if has_times and self._timed < 0:
             self._timed, self._words = len(self._open), []
-        self._open.append((start_s, stop_s, has_times))
+        self._open.append((start_s, stop_s))
         self._words += [" "] if name == "br" else []
 
     def said(self, words: str) -> None:
         self._words += [words] if self._timed >= 0 else []
 
     def end(self, name: str) -> None:
-        start_s, stop_s, _ = self._open.pop()
+        start_s, stop_s = self._open.pop()
         if self._timed == len(self._open):
             self._timed = -1
             if stop_s is not None:
