@@ -57,8 +57,7 @@ class DecontaminateSettings:
         return self.parsed if not self.modalities or modality in self.modalities else ()
 
     def roles(self, modality: str) -> tuple[str, ...]:
-        """The roles of the units that are compared, with eval sets or with each other: captions are where an eval set
-        may hold their words."""
+        """The roles of the units that have fingerprints: captions too, where an eval set may hold their words."""
         return (*LEADING_ROLES, CAPTION) if modality == "text" and self.of(modality) else LEADING_ROLES
 
 

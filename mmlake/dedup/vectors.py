@@ -28,7 +28,7 @@ Apart = Callable[[Positions, Positions], NDArray[np.bool_]]
 
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
 # units taken at once: few first, so that dense heaps soon have their leader, and never so many that their pairs, up to
-# 256 of each in such a heap, take more than the vectors do
+# 256 of each in such a heap, take more than some 40 MB
 _FIRST_BLOCK, _LAST_BLOCK = 256, 8_192
 _ROWS, _PRODUCTS = 2_048, 1 << 22  # rows of a product, and cells of it: in a dense heap all of them are pairs
 _OPEN, _LEADS, _FOLLOWS = range(3)  # of a unit, while a block is decided
@@ -129,7 +129,7 @@ def _candidates(
 
 def _greedy(units: Positions, one: Positions, other: Positions) -> tuple[Positions, Positions, Positions]:
     """(units, leaders of them, the units that lead): a unit follows where one of its candidates leads. Pairs come in
-    any order, units in survivor order; candidates of no unit of the block lead already.
+    any order, units in survivor order; candidates that are none of these units lead already.
 
     In rounds over whole arrays: who has no candidate leads, who has one that leads follows, and who has none but
     followers leads. What one of a heap decides is known in the second round, and memory is that of the pairs.

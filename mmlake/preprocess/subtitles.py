@@ -49,9 +49,9 @@ def parse_cues(text: str) -> list[Cue]:
     text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
     YouTube makes. What a drone writes of its flight is no words at all."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
-    if (spans := None if is_subtitles(text) else spans_of(text)) is not None:
-        return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
     if not is_subtitles(text):
+        if (spans := spans_of(text)) is not None:
+            return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []

@@ -16,7 +16,7 @@ from mmlake.formats.texts import decode_text
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import is_subtitles, parse_cues
-from mmlake.preprocess.timed_files import spans_of
+from mmlake.preprocess.timed_files import has_form
 
 _NEWLINES = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # where very many accents may stand on one letter: no letters, digits, blanks or signs of ASCII
@@ -45,7 +45,7 @@ def text_track(
     raw = decode(data, settings=settings)
     if is_html(raw, content_type):
         raw = main_text(raw)
-    elif is_subtitles(raw) or ((is_transcript or content_type in _TIMED) and spans_of(raw) is not None):
+    elif is_subtitles(raw) or ((is_transcript or content_type in _TIMED) and has_form(raw)):
         raw = "\n".join(cue.text for cue in parse_cues(raw) if cue.is_shown)
     text = normalize(raw, settings=settings)
     return {"text": text, "num_chars": len(text), "num_words": count_words(text)}

@@ -53,11 +53,19 @@ class Span(NamedTuple):
 
 def spans_of(text: str) -> list[Span] | None:
     """What the text says and when, in its own order; None where it is of none of the forms. text: decoded."""
+    if (read := _form_of(text)) is None:
+        return None
+    return [span._replace(text=words) for span in read(text) if (words := span.text.strip())]
+
+
+def has_form(text: str) -> bool:
+    """Whether the text begins as one of the forms does."""
+    return _form_of(text) is not None
+
+
+def _form_of(text: str) -> Callable[[str], Iterable[Span]] | None:
     head = text[:_HEAD_CHARS].lstrip("\ufeff \t\r\n")
-    for begins, read in _FORMS:
-        if begins(head):
-            return [span._replace(text=words) for span in read(text) if (words := span.text.strip())]
-    return None
+    return next((read for begins, read in _FORMS if begins(head)), None)
 
 
 def _lines(text: str) -> Iterator[str]:

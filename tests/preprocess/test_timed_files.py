@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from mmlake.preprocess import PreprocessSettings
@@ -210,3 +212,27 @@ def test_what_a_drone_writes_of_its_flight_is_no_words(line: str) -> None:
     text = "".join(f"{at + 1}\n{clock(at, ',')} --> {clock(at + 1, ',')}\n{line}\n\n" for at in range(3))
     assert cues(text) == []
     assert text_track(text.encode(), "application/x-subrip", settings=PreprocessSettings())["text"] == ""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_damage_to_a_form_raises(form: str) -> None:
+    """Texts that are cut, repeated, shuffled, and have odd characters put into them."""
+    rng, odd = (
+        random.Random(form),
+        ('"', "<", ">", "\0", "\ud800", "9" * 400, "1e999", "-", "NaN", "{\\", "\n", "\t", "["),
+    )
+    for _ in range(300):
+        text = FORMS[form]
+        for _ in range(rng.randint(1, 4)):
+            low = rng.randrange(len(text) + 1)
+            high = min(len(text), low + rng.randint(0, 200))
+            text = rng.choice(
+                (
+                    text[:low],
+                    text[:low] + text[high:],
+                    text[:low] + text[low:high] * rng.randint(1, 20) + text[high:],
+                    text[:low] + rng.choice(odd) + text[low:],
+                    text[:low] + text[high:] + text[low:high],
+                )
+            )
+        parse_cues(text)
