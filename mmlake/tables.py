@@ -32,6 +32,7 @@ from mmlake.store import sync_directory, write_atomically
 
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384
+_SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are woken for its columns
 _STAMP = ".stamp.json"
 _SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
@@ -111,7 +112,7 @@ class Tables:
                     f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; "
                     "name the shard as `sources.shard_key` does"
                 )
-        return self.root / slot.table / slot.modality / f"{slot.shard}.parquet"
+        return self.root / f"{slot.table}/{slot.modality}/{slot.shard}.parquet"
 
     def write(self, slot: Slot, schema: TableSchema, table: pa.Table, **stamp: object) -> Stamp:
         """Check the rows against the schema, write them and their stamp. stamp: the fields of `Stamp` that the
@@ -192,7 +193,7 @@ class Tables:
                 f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this "
                 "release, for which a shard that is gone has to be landed again"
             )
-        return file.read(columns=columns)
+        return file.read(columns=columns, use_threads=len(data) > _SINGLE_BYTES)
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
         """The stamps of every shard that has this table, in order of the shard's name."""

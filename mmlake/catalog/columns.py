@@ -34,9 +34,11 @@ def is_measure(field: pa.Field) -> bool:
 
 def grown(table: Any, rows: pa.Table) -> Any:
     """The table with every column of the rows but the metadata, which `retyped` gives; adding one rewrites nothing."""
+    stored = table.schema  # asked of the files each time
+    known = frozenset(stored.names)
     for field in rows.schema:
-        if is_vector(field.name) and field.name in table.schema.names:
-            held = table.schema.field(field.name).type.list_size
+        if is_vector(field.name) and field.name in known:
+            held = stored.field(field.name).type.list_size
             if held != field.type.list_size:
                 raise SettingsError(
                     f"column '{field.name}' holds {held} dimensions, the rows bring {field.type.list_size}; give the "
@@ -45,7 +47,7 @@ def grown(table: Any, rows: pa.Table) -> Any:
     new = [
         pa.field(field.name, pa.list_(pa.float32(), field.type.list_size) if is_vector(field.name) else field.type)
         for field in rows.schema
-        if field.name not in table.schema.names and field.name != "row_hash"
+        if field.name not in known and field.name != "row_hash"
     ]
     if new:
         table.add_columns(new)

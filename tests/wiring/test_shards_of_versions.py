@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +43,28 @@ def round_of(number: int) -> dict[str, bytes]:
     return files
 
 
-@pytest.fixture
-def rounds(tmp_path: Path) -> tuple[Site, list[str]]:
-    """A lake after three rounds of two recipes, and its versions."""
-    site, names = Site(tmp_path, [make.prose(1)]), []
+NAMES = [f"{recipe}-v00{number}" for number in (1, 2, 3) for recipe in ("everything", "curated")]
+
+
+@pytest.fixture(scope="module")
+def after_rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake after three rounds of two recipes; nobody changes it."""
+    base = tmp_path_factory.mktemp("rounds")
+    site, names = Site(base, [make.prose(1)]), []
     for number in range(3):
         files = sorted(round_of(number).items())
         for half, part in enumerate((files[::2], files[1::2])):
             make.land(site.zone, {f"image/{number}-{half}.tar": make.tar(dict(part))})
         names += [site.publish("everything"), site.publish("curated")]
-    return site, names
+    assert names == NAMES
+    return base
+
+
+@pytest.fixture
+def rounds(after_rounds: Path, tmp_path: Path) -> Lake:
+    """A copy of it, in which files of several names are still one."""
+    subprocess.run(["cp", "-a", f"{after_rounds}/.", tmp_path], check=True)
+    return Lake(tmp_path / "lake", landing=tmp_path / "landing")
 
 
 def media_bytes(lake: Lake) -> int:
@@ -65,20 +78,17 @@ def disk_bytes(folder: Path) -> int:
 
 
 def test_three_rounds_of_two_recipes_take_a_fifth_more_than_their_media(rounds) -> None:
-    site, names = rounds
-    lake = site.lake()
-    assert names == [f"{recipe}-v00{number}" for number in (1, 2, 3) for recipe in ("everything", "curated")]
-    counts = {name: lake.versions.read(name).num_samples for name in names}
+    lake = rounds
+    counts = {name: lake.versions.read(name).num_samples for name in NAMES}
     assert counts["everything-v003"] > counts["curated-v003"] > counts["curated-v001"]
     assert disk_bytes(lake.shards_dir) <= 1.2 * media_bytes(lake)
-    for name in names:
+    for name in NAMES:
         assert verify_shards(lake.shards_dir / lake.versions.resolve(name)) == []
 
 
 def test_collecting_keeps_what_living_versions_name_and_removes_the_rest(rounds) -> None:
-    site, names = rounds
-    lake = site.lake()
-    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in names]
+    lake = rounds
+    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in NAMES]
     stray = lake.shards_dir / "objects" / "ab" / f"{'ab' * 32}.tar"
     stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(bytes(1000))
@@ -104,18 +114,17 @@ def test_bytes_that_two_modalities_hold_are_in_a_version_as_one_of_them(tmp_path
 
 
 def test_an_object_is_hashed_once_by_the_checks_of_all_versions_and_again_by_each_fsck(rounds, monkeypatch) -> None:
-    site, names = rounds
-    lake, hashed = site.lake(), list[str]()
+    lake, hashed = rounds, list[str]()
     for path in (lake.shards_dir / "objects").glob("??/*"):
         os.utime(path, ns=(0, path.stat().st_mtime_ns - 10_000_000_000))  # what has just changed is hashed anyway
     digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda file, name: hashed.append(file.name) or digest(file, name))
-    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in names]
+    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in NAMES]
     objects = {shard.plan for index in indexes for shard in index.shards}
     assert len(objects) < sum(len(index.shards) for index in indexes)
     counts = list[int]()
     for _ in range(2):
-        assert all(recheck_shards(lake, name) for name in names)
+        assert all(recheck_shards(lake, name) for name in NAMES)
         counts.append(len(hashed))
     assert counts == [len(objects)] * 2
     for _ in range(2):
