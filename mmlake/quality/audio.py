@@ -14,7 +14,7 @@ from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, coded_kbp
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.loudness import Loudness
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
-from mmlake.quality.mos import MOS_MEASUREMENT
+from mmlake.quality.mos import MOS_MEASUREMENT, POOR_SPEECH
 from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.noise import snr_db
 from mmlake.quality.rule import Rule, unmeasured
@@ -348,6 +348,7 @@ AUDIO_RULES = (
         what="Speech ends below the band of a telephone.",
         fix="Fetch a rendition with a higher sample rate or bit rate, or leave it at its smaller weight.",
     ),
+    POOR_SPEECH,
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     DAMAGED,

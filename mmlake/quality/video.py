@@ -13,7 +13,7 @@ from mmlake.quality.focus import focus_blur
 from mmlake.quality.image import luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.mismatch import MISMATCH_RULES
-from mmlake.quality.mos import MOS_MEASUREMENT
+from mmlake.quality.mos import MOS_MEASUREMENT, POOR_SPEECH
 from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.picture_faults import PICTURE_FAULT_MEASUREMENT, PICTURE_FAULT_RULES
 from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT, WRONG_PIXEL_ASPECT
@@ -208,6 +208,7 @@ VIDEO_RULES = (
     *PICTURE_FAULT_RULES,
     WRONG_PIXEL_ASPECT,
     NOISY,
+    POOR_SPEECH,
     WRONG_TRANSCRIPT,
     STRAY_LINES,
     UNSPOKEN_CUES,

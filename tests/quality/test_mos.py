@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from quality_media import audio_track, rules_broken, sound, video_track, voice
 
 from mmlake.quality import mos as scoring
 from mmlake.quality.measurement import Subject
-from mmlake.quality.mos import MOS_MEASURES, mos, mos_measures
+from mmlake.quality.mos import MOS_MEASURES, POOR_SPEECH, mos, mos_measures
 from mmlake.sample import voices
 from mmlake.speech.mel import mel_energies
+from mmlake.store import BlobStore
 
 RATE_HZ = 16_000
 ALL = [{"start_s": 0.0, "end_s": 1_000.0}]
@@ -74,6 +76,29 @@ def test_energies_of_another_window_are_those_of_its_spectrum():
     bins_hz = np.arange(161) * RATE_HZ / 321
     triangle = np.maximum(0, 1 - np.abs(bins_hz - 31 * step_hz) / step_hz) / step_hz
     assert energies[5, 30] == pytest.approx(power @ triangle, rel=1e-3)
+
+
+@pytest.mark.parametrize(("answer", "is_broken"), [(1.9, True), (2.6, False)])
+@pytest.mark.parametrize("modality", ["audio", "video"])
+def test_speech_that_networks_call_bad_is_flagged_and_a_tune_is_not(
+    tmp_path, monkeypatch, modality, answer, is_broken
+) -> None:
+    """Of their scale: 1.9 is 1.9 on that of opinions, 2.6 is 2.5."""
+
+    def network(name):
+        rows = np.full((1, 3), answer) if name == "sig_bak_ovr.onnx" else np.array([[3.0]])
+        return SimpleNamespace(run=lambda _, given: [rows])
+
+    monkeypatch.setattr(scoring, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(scoring, "_network", network)
+    store, said = BlobStore(tmp_path / "store"), [{"start_s": 0.0, "end_s": 8.0}]
+    samples = voice(8)
+    if modality == "audio":
+        row = audio_track(store, samples) | {"speech": said}
+    else:
+        row = video_track(store, [], audio_digest=store.put(sound(samples, RATE_HZ, "FLAC")), speech=said)
+    assert ("poor_speech" in rules_broken(row, store)) == is_broken
+    assert POOR_SPEECH.is_exempt({"music_fraction": 0.9, "speech_fraction": 0.01})
 
 
 @pytest.mark.skipif(importlib.util.find_spec("speechmos") is None, reason="the wheel speechmos is not installed")
