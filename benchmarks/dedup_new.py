@@ -2,6 +2,7 @@
 
     python -m benchmarks.dedup_new                        all modalities
     python -m benchmarks.dedup_new --only image --scale .2
+    python -m benchmarks.dedup_new --recall               what the keys find, and what fewer of them would
 
 A join is keys, candidates, comparisons and elections, from prints to edges; fingerprints are not in it. `kept` is the
 first join that keeps what the next one goes on from. Each outcome is checked against that of a whole join. A third of
@@ -24,7 +25,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mmlake.dedup import DedupSettings, audio, image, text, tiers_of, video_hashes
+from mmlake import schemas
+from mmlake.dedup import (
+    DedupSettings,
+    audio,
+    image,
+    near_pairs,
+    recall_counts,
+    recall_of,
+    text,
+    tiers_of,
+    video_hashes,
+)
 from mmlake.dedup.kept import Units
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.perceptual import pack_bytes
@@ -169,12 +181,39 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
     return row | {"new_fraction": row["new_s"] / whole_s, "removed_fraction": row["removed_s"] / whole_s}
 
 
+def fingerprints(modality: str, num: int) -> pa.Table:
+    """Rows of FINGERPRINTS of so many units."""
+    (tier,) = tiers_of(modality)
+    rows: list[dict[str, Any]] = []
+    for at, prints in enumerate(CASES[modality][0](num)):
+        digest = hashlib.sha256(f"{modality} {at}".encode()).hexdigest()
+        rows += [
+            {"digest": digest, "method": method, "hashes": prints.get(method, np.empty(0, np.uint64))}
+            for method in tier.methods
+        ]
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in ("digest", "method", "hashes")}
+    columns |= {"times_s": [np.empty(0, np.float32)] * len(rows), "status": ["ok"] * len(rows)}
+    columns |= {"error_code": [None] * len(rows), "reason": [None] * len(rows)}
+    return schemas.from_columns(schemas.FINGERPRINTS, columns)
+
+
+def recall(modality: str) -> dict[str, Any]:
+    """What a version keeps of the search by keys."""
+    num = {"text": 20_000, "image": 1_200, "video": 500, "audio": 400}[modality]
+    pairs = near_pairs(fingerprints(modality, num), tiers_of(modality), settings=SETTINGS)
+    return {"modality": modality, "units": num, "estimated": recall_of(recall_counts(pairs))}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=CASES, nargs="*", default=list(CASES))
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes (default %(default)s)")
+    parser.add_argument("--recall", action="store_true", help="estimate the recall of the keys, and measure no time")
     chosen = parser.parse_args()
     for modality in chosen.only:
+        if chosen.recall:
+            print(json.dumps(recall(modality)))
+            continue
         made, num = CASES[modality]
         row = measure(modality, made(max(100, int(num * chosen.scale))))
         print(json.dumps({name: round(one, 4) if isinstance(one, float) else one for name, one in row.items()}))

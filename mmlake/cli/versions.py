@@ -146,7 +146,7 @@ def show(
 
 
 def draw_recall(out: Console, estimated: Mapping[str, Mapping[str, Any]]) -> None:
-    """What the searches of the version found, and of vectors what more or fewer cells would have found."""
+    """What the searches of the version found, and what they would have found with other numbers of cells or keys."""
     from mmlake.dedup import recall_words
 
     recall = [
@@ -157,15 +157,29 @@ def draw_recall(out: Console, estimated: Mapping[str, Mapping[str, Any]]) -> Non
     if recall:
         out.print()
         out.print(table("Estimated recall (95 % interval)", ["step", "modality", "duplicates found"], recall))
-    curves = [
-        [modality, one["cells"], f"{one['recall']:.3f} ({one['low']:.3f} to {one['high']:.3f})", one["compared"]]
-        for modality, found in estimated.get("semantic_duplicates", {}).items()
+    for step, title, over, column in (
+        ("near_duplicates", "Search by keys: recall against cost", "keys", "share of keys"),
+        ("semantic_duplicates", "Search of vectors: recall against cost", "cells", "cells searched"),
+    ):
+        draw_curve(out, title, estimated.get(step, {}), over, column)
+
+
+def draw_curve(out: Console, title: str, estimated: Mapping[str, Mapping[str, Any]], over: str, step: str) -> None:
+    """What a search would have found with fewer cells or keys, and what each of its units is compared with."""
+    rows = [
+        [
+            modality,
+            f"{one[over]:.4g}",
+            f"{one['recall']:.3f} ({one['low']:.3f} to {one['high']:.3f})",
+            one["compared"],
+        ]
+        for modality, found in estimated.items()
         for one in found.get("curve", ())
     ]
-    if curves:
+    if rows:
         out.print()
-        names = ["modality", "cells searched", "duplicates in them", "vectors compared per unit"]
-        out.print(table("Search of vectors: recall against cost", names, curves, right=names[1:]))
+        names = ["modality", step, "duplicates found by them", "compared with each unit"]
+        out.print(table(title, names, rows, right=names[1:]))
 
 
 @app.command(rich_help_panel=PANEL)

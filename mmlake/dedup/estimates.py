@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 SAMPLE_UNITS = 1_000  # an interval of half a percentage point where all of 700 are found; their search costs n products
 NUM_WITH_DUPLICATE = "recall_units"  # counts of a stamp: sampled units that have a duplicate
 NUM_FOUND = "recall_found"  # of these, found
-_CURVE = "recall_cells_"  # counts of a stamp: by cells searched, what is found and what is compared
+OF = 16  # parts of the keys of a unit, of which a curve takes more and more
+_CURVE = "recall_{}_"  # counts of a stamp: by cells searched or sixteenths of the keys, what is found and compared
+_STEPS = {"cells": 1, "keys": 1 / OF}  # what a curve is over, and what one of its steps is
 _Z = 1.959963984540054  # two-sided 95 %
 
 
@@ -39,13 +41,15 @@ def with_recall(pairs: pa.Table, counted: Iterable[tuple[int, int]]) -> pa.Table
     return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **counts})
 
 
-def with_curve(pairs: pa.Table, curves: Iterable[Mapping[int, tuple[int, int]]]) -> pa.Table:
-    """The pairs, whose metadata has the sums of the curves: cells searched for a unit -> (sampled units whose duplicate
-    is in one of them, vectors compared for all sampled units that have one). Nothing where all search was exact."""
+def with_curve(pairs: pa.Table, curves: Iterable[Mapping[int, tuple[int, int]]], *, over: str) -> pa.Table:
+    """The pairs, whose metadata has the sums of the curves: step -> (sampled units whose duplicate is found by then,
+    units compared for all sampled ones that have a duplicate). over: "cells" searched for a unit, or "keys", in
+    sixteenths of them. Nothing where there is no curve: all search was exact."""
     counts: dict[str, int] = {}
     for curve in curves:
-        for cells, (found, compared) in curve.items():
-            for name, count in ((f"{_CURVE}{cells}_found", found), (f"{_CURVE}{cells}_compared", compared)):
+        for step, (found, compared) in curve.items():
+            for name, count in (("found", found), ("compared", compared)):
+                name = f"{_CURVE.format(over)}{step}_{name}"
                 counts[name] = counts.get(name, 0) + count
     said = {name: str(count) for name, count in counts.items()}
     return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **said}) if said else pairs
@@ -54,31 +58,35 @@ def with_curve(pairs: pa.Table, curves: Iterable[Mapping[int, tuple[int, int]]])
 def recall_counts(pairs: pa.Table) -> dict[str, int]:
     """What a stamp of the pairs keeps of their recall."""
     metadata = {name.decode(): value for name, value in (pairs.schema.metadata or {}).items()}
-    kept = (name for name in metadata if name in (NUM_WITH_DUPLICATE, NUM_FOUND) or name.startswith(_CURVE))
+    curves = tuple(_CURVE.format(over) for over in _STEPS)
+    kept = (name for name in metadata if name in (NUM_WITH_DUPLICATE, NUM_FOUND) or name.startswith(curves))
     return {name: int(metadata[name]) for name in kept}
 
 
 def recall_of(counts: Mapping[str, int]) -> dict[str, Any] | None:
     """{units, found, recall, low, high} of a stamp's counts; None where the step estimates nothing. recall is None
-    where no sampled unit has a duplicate. Where cells were searched, `curve` has a row per number of them: {cells,
-    recall, low, high, compared}, the last the vectors that a unit is compared with on average."""
+    where no sampled unit has a duplicate. Where cells or keys were searched, `curve` has a row for each of several
+    numbers of cells or shares of the keys: {cells or keys, recall, low, high, compared}, the last the units that one is
+    compared with on average."""
     if NUM_WITH_DUPLICATE not in counts:
         return None
     units, found = counts[NUM_WITH_DUPLICATE], counts[NUM_FOUND]
     low, high = wilson(found, units)
     recall = found / units if units else None
     said = {"units": units, "found": found, "recall": recall, "low": round(low, 6), "high": round(high, 6)}
-    return said | ({"curve": curve} if (curve := _curve(counts, units)) else {})
+    curve = [row for over in _STEPS for row in _curve(counts, units, over)]
+    return said | ({"curve": curve} if curve else {})
 
 
-def _curve(counts: Mapping[str, int], units: int) -> list[dict[str, Any]]:
-    names = (name.removeprefix(_CURVE).partition("_") for name in counts if name.startswith(_CURVE))
+def _curve(counts: Mapping[str, int], units: int, over: str) -> list[dict[str, Any]]:
+    begin, step = _CURVE.format(over), _STEPS[over]
+    names = (name.removeprefix(begin).partition("_") for name in counts if name.startswith(begin))
     rows = []
-    for cells in sorted({int(number) for number, _, _ in names}) if units else ():
-        found = counts[f"{_CURVE}{cells}_found"]
+    for number in sorted({int(number) for number, _, _ in names}) if units else ():
+        found = counts[f"{begin}{number}_found"]
         low, high = wilson(found, units)
-        compared = round(counts[f"{_CURVE}{cells}_compared"] / units, 1)
-        rows.append({"cells": cells, "recall": found / units, "low": low, "high": high, "compared": compared})
+        compared = round(counts[f"{begin}{number}_compared"] / units, 1)
+        rows.append({over: number * step, "recall": found / units, "low": low, "high": high, "compared": compared})
     return rows
 
 

@@ -9,14 +9,16 @@ over, and the interval says how much that is worth.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.joins import mix64
+from mmlake.dedup.key_curve import key_curve
 from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found
 from mmlake.dedup.nearest import Scores
-from mmlake.dedup.prints import Positions, PrintTable
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Standing
 
@@ -25,6 +27,48 @@ _NEAREST = 6  # of each sampled unit, compared by the exact measure
 _MOST_PASSED = 20_000  # units
 _MOST_VALUES = 4_000_000  # of their prints
 _AT_ONCE = 512  # units
+
+Compare = Callable[[int, Positions], Found]  # a unit against each of some others
+KeysOf = Callable[[Positions], Ragged]  # units -> the keys that the join brings them together by
+Then = Callable[[Stars, Compare, KeysOf, int], None]  # the last: how many keys two candidates have in common at least
+
+
+class Estimates:
+    """What the keys of several tiers found of what they should have."""
+
+    def __init__(self, *, seed: int) -> None:
+        self.seed = seed
+        self.counted: list[tuple[int, int]] = []  # as `near_recall` gives them
+        self.curves: list[dict[int, tuple[int, int]]] = []  # as `key_curve` does
+
+    def of(
+        self,
+        standing: Standing,
+        prints: PrintTable,
+        nearest: Callable[[PrintTable, Positions], Scores],
+        numbers: NDArray[np.uint64],
+    ) -> Then:
+        """What adds those of a tier, once it is joined; as of `near_recall`."""
+        return partial(self._add, standing, prints, nearest, numbers)
+
+    def _add(
+        self,
+        standing: Standing,
+        prints: PrintTable,
+        nearest: Callable[[PrintTable, Positions], Scores],
+        numbers: NDArray[np.uint64],
+        found: Stars,
+        compare: Compare,
+        keys: KeysOf,
+        min_shared: int,
+    ) -> None:
+        units, keepers, others = near_recall(compare, found, standing, prints, nearest, numbers=numbers, seed=self.seed)
+        is_found = keepers >= 0
+        self.counted.append((len(units), int(is_found.sum())))
+        if len(units):
+            going_for, is_among = keys(np.where(is_found, keepers, units)), np.isin(units, others)
+            curve = key_curve(keys(units), going_for, is_found, keys(others), is_among, min_shared=min_shared)
+            self.curves.append(curve)
 
 
 def sampled(numbers: NDArray[np.uint64], *, seed: int) -> Positions:
@@ -51,7 +95,7 @@ def _drawn(numbers: NDArray[np.uint64], seed: int) -> Positions:
 
 
 def near_recall(
-    compare: Callable[[int, Positions], Found],
+    compare: Compare,
     found: Stars,
     standing: Standing,
     prints: PrintTable,
@@ -59,22 +103,23 @@ def near_recall(
     *,
     numbers: NDArray[np.uint64],
     seed: int,
-) -> tuple[int, int]:
-    """(sampled units that have a duplicate among the units passed over, how many of these were found).
+) -> tuple[Positions, Positions, Positions]:
+    """(sampled units that have a duplicate among the units passed over; what each of them goes for, -1 where the join
+    did not find it; the units passed over).
 
     A sampled unit that goes counts where what it goes for was passed over; one that stays is compared with those that
-    stay. numbers: as of `sampled`. compare: a unit against each of some others. found: the edges of the join.
+    stay. numbers: as of `sampled`. found: the edges of the join.
     """
     chosen, others = sampled(numbers, seed=seed), passed_over(prints, numbers, seed=seed)
     goes_for = np.full(len(standing), -1, np.int64)
     is_verdict = np.isin(found.relation, (SAME, INSIDE))
     goes_for[np.array(found.right, np.int64)[is_verdict]] = np.array(found.left, np.int64)[is_verdict]
     keepers = goes_for[chosen]
-    num_found = int((np.isin(keepers, others) & (keepers >= 0)).sum())
-    staying = chosen[keepers < 0]
+    going, staying = chosen[np.isin(keepers, others) & (keepers >= 0)], chosen[keepers < 0]
     close = _nearest(nearest(prints, staying), staying, others[goes_for[others] < 0])
-    num_missed = sum(_is_missed(compare, standing, one, row) for one, row in zip(staying.tolist(), close, strict=True))
-    return num_found + num_missed, num_found
+    is_missed = [_is_missed(compare, standing, one, row) for one, row in zip(staying.tolist(), close, strict=True)]
+    missed = staying[np.array(is_missed, np.bool_)]
+    return np.concatenate((going, missed)), np.concatenate((goes_for[going], goes_for[missed])), others
 
 
 def _nearest(scores: Scores, chosen: Positions, units: Positions) -> NDArray[np.int64]:
@@ -93,7 +138,7 @@ def _nearest(scores: Scores, chosen: Positions, units: Positions) -> NDArray[np.
     return place
 
 
-def _is_missed(compare: Callable[[int, Positions], Found], standing: Standing, one: int, nearest: Positions) -> bool:
+def _is_missed(compare: Compare, standing: Standing, one: int, nearest: Positions) -> bool:
     """Whether the unit, which stays, and one of the others, which stay too, should not both stay."""
     others = nearest[nearest >= 0]
     if not len(others):

@@ -73,7 +73,7 @@ def semantic_pairs(
         _add_followers(found, survivor, vectors, bound, kept_apart)
         parts.append(table_of(found, digests, [f"cosine:{encoder}"], tier="semantic", bound=bound))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
-    return estimates.with_curve(estimates.with_recall(pairs, recalls), curves)
+    return estimates.with_curve(estimates.with_recall(pairs, recalls), curves, over="cells")
 
 
 def _goes_for(found: Stars, num: int) -> NDArray[np.int64]:

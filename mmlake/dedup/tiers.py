@@ -37,7 +37,7 @@ from mmlake.dedup.kept_parts import Compare, Parts, part_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher
-from mmlake.dedup.near_recall import near_recall
+from mmlake.dedup.near_recall import Estimates, Then
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
@@ -83,6 +83,7 @@ class Tier:
     is_pairwise: bool = False
     # a join that goes on from the one before where verdicts depend on the set too (mmlake.dedup.kept_parts)
     by_parts: Callable[..., tuple[Stars, Parts, Compare]] | None = None
+    keys: Callable[[PrintTable], Ragged] | None = None  # of such a tier, from the prints alone
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
     derived: Callable[[PrintTable], Ragged] | None = None
     # the keys that are made of these values, where they depend on those of others too: brought up to date from the ones
@@ -182,6 +183,7 @@ TIERS: tuple[Tier, ...] = (
         matcher=text_matching.TextMatcher,
         nearest=nearest.texts,
         by_parts=part_stars,
+        keys=lambda prints: text_matching.sampled(prints["shingles"]),
         contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
@@ -274,7 +276,7 @@ def near_pairs(
     if nodes is not None:
         nodes = _in_order(nodes)
     found: list[pa.Table] = []
-    recalls: list[tuple[int, int]] = []
+    estimated = Estimates(seed=settings.seed)
     for tier in tiers:
         names = [signed(method, tier.plugin) for method in tier.methods]
         digests, columns, places = print_columns(
@@ -289,28 +291,14 @@ def near_pairs(
             standing = _standing(rows, criteria, len(digests))
             how: dict[str, Any] = {"settings": settings, "kept": kept, "runner": runner, "advance": advance}
             if tier.nearest is not None and len(digests):
-                how["then"] = partial(_estimate, recalls, standing, prints, tier.nearest, units, settings.seed)
+                how["then"] = estimated.of(standing, prints, tier.nearest, units.numbers)
             edges = joined_tier(tier, prints, units, standing, **how)
             if tier.covers is not None and (lie := Places.of(rows)) is not None:
                 edges = led_across(edges, standing, lie, tier.covers(prints, settings))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
-    return estimates.with_recall(pairs, recalls)
-
-
-def _estimate(
-    found: list[tuple[int, int]],
-    standing: Standing,
-    prints: PrintTable,
-    nearest: Callable[[PrintTable, Positions], Scores],
-    units: Units,
-    seed: int,
-    edges: Stars,
-    compare: Compare,
-) -> None:
-    """Add the recall of a tier's keys to those that were found."""
-    found.append(near_recall(compare, edges, standing, prints, nearest, numbers=units.numbers, seed=seed))
+    return estimates.with_curve(estimates.with_recall(pairs, estimated.counted), estimated.curves, over="keys")
 
 
 def _in_order(nodes: pa.Table) -> pa.Table:
@@ -328,23 +316,23 @@ def joined_tier(
     kept: KeptJoins | None = None,
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
-    then: Callable[[Stars, Compare], None] | None = None,
+    then: Then | None = None,
 ) -> Stars:
     """The edges that the tier finds between the units. then: is given them, and what compares any units, before the
     join is kept."""
-    then = then or (lambda edges, compare: None)
+    then = then or (lambda edges, compare, keys, min_shared: None)
     name = signed(tier.method, tier.plugin)
     if kept is not None and tier.by_parts is not None:
         before = kept.read_parts(name)
         found, parts, compare = tier.by_parts(prints, units, standing, settings=settings, prior=before, advance=advance)
-        then(found, compare)
+        then(found, compare, partial(_keys_of_prints, tier, prints), 1)
         if parts is not before:
             kept.write_parts(name, parts)
         return found
     if kept is None or not tier.is_pairwise:
         matcher = units.judged_by(_ahead(tier, prints, settings, runner))
         found = stars(matcher, standing, equal=units.equal, advance=advance)
-        then(found, matcher.compare)
+        then(found, matcher.compare, matcher.keys.take, matcher.min_shared)
         return found
     prior = kept.read(name)
     derived = None if tier.derived is None else units.derived(prints, tier.derived, prior)
@@ -353,9 +341,15 @@ def joined_tier(
         given[KEYS] = tier.keyed(derived, units.known(prior), settings)
     matcher = _ahead(tier, {**prints, **given}, settings, runner)
     found, judge, join = kept_stars(matcher, standing, units=units, prior=prior, advance=advance)
-    then(found, judge.compare)
+    then(found, judge.compare, matcher.keys.take, matcher.min_shared)
     kept.write(name, replace(join(), derived=derived))
     return found
+
+
+def _keys_of_prints(tier: Tier, prints: PrintTable, units: Positions) -> Ragged:
+    """The keys of these units, for a tier that is joined by parts."""
+    assert tier.keys is not None
+    return tier.keys({method: prints[method].take(units) for method in tier.methods})
 
 
 def _ahead(tier: Tier, prints: PrintTable, settings: DedupSettings, runner: Runner) -> Matcher:

@@ -25,17 +25,7 @@ SIZES = {"text": 240, "image": 120, "video": 90, "audio": 90}
 
 def _fingerprints(modality: str) -> pa.Table:
     """A third of the units are edited copies of others."""
-    (tier,) = tiers_of(modality)
-    rows: list[dict[str, Any]] = []
-    for at, prints in enumerate(dedup_new.CASES[modality][0](SIZES[modality])):
-        for method in tier.methods:
-            hashes = prints.get(method, np.empty(0, np.uint64))
-            rows.append({"digest": digest_of(f"{modality} {at}".encode()), "method": method, "hashes": hashes})
-    columns = {name: [row[name] for row in rows] for name in ("digest", "method", "hashes")}
-    nothing: list[Any] = [None] * len(rows)
-    columns |= {"times_s": [np.empty(0, np.float32)] * len(rows), "status": ["ok"] * len(rows)}
-    columns |= {"error_code": nothing, "reason": nothing}
-    return schemas.from_columns(schemas.FINGERPRINTS, columns)
+    return dedup_new.fingerprints(modality, SIZES[modality])
 
 
 class _Blind:
@@ -61,6 +51,11 @@ def test_what_the_keys_find_is_counted_and_what_they_miss_is_found_out(modality:
 
     assert seeing is not None and unseen is not None
     assert seeing["units"] >= 3 and seeing["recall"] == 1.0
+    shares = [one["keys"] for one in seeing["curve"]]
+    rising = [(one["recall"], one["compared"]) for one in seeing["curve"]]
+    assert shares == [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1] and rising == sorted(rising) and rising[-1][0] == 1.0
+    assert 1 <= rising[-1][1] < SIZES[modality] / 2
+    assert {(one["recall"], one["compared"]) for one in unseen["curve"]} == {(0.0, 0.0)}
     # of a pair that nobody found both sides count, of a pair that was found the one that goes
     assert unseen["units"] >= seeing["units"] and unseen["recall"] == 0.0
 

@@ -80,6 +80,15 @@ def test_a_search_in_cells_is_shown_with_what_other_numbers_of_cells_would_have_
     assert "image 1 0.750 (0.598 to 0.858) 20 image" in shown and "image 16 1.000 (0.912 to 1.000) 300" in shown
 
 
+def test_a_search_by_keys_is_shown_with_what_fewer_keys_would_have_found():
+    counts = {"recall_units": 40, "recall_found": 40, "recall_keys_1_found": 20, "recall_keys_1_compared": 60}
+    counts |= {"recall_keys_16_found": 40, "recall_keys_16_compared": 140}
+    out = Console(width=120, record=True, file=io.StringIO())
+    draw_recall(out, {"near_duplicates": {"text": dedup.recall_of(counts)}})
+    shown = " ".join(out.export_text().split())
+    assert "text 0.0625 0.500 (0.352 to 0.648) 1.5 text" in shown and "text 1 1.000 (0.912 to 1.000) 3.5" in shown
+
+
 def test_pairs_and_clusters_of_a_lake_come_with_what_there_is_to_see(done):
     lake = done.lake
     data = gather(lake, done.versions["curated"], planted={}, summary=summarize(lake))
