@@ -26,7 +26,7 @@ from mmlake.dedup.kept import Units, places
 from mmlake.dedup.kept_comparisons import joined, no_edges
 from mmlake.dedup.leaders import led_walk
 from mmlake.dedup.led import Outcome
-from mmlake.dedup.matching import Found
+from mmlake.dedup.matching import Compare, Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.prints import joined as side_by_side
 from mmlake.dedup.settings import DedupSettings
@@ -39,7 +39,6 @@ from mmlake.progress import Advance, silent
 
 _MOST_ANEW = 0.5  # of the texts; above it a join of all costs less
 Mask = NDArray[np.bool_]
-Compare = Callable[[int, Positions], Found]  # a unit against each of the others
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Enters: the keys of sampled units that have a duplicate, with the one that each goes for, and of others. Leaves: for
 several shares of all keys, drawn by their values, how many of the pairs still have enough of them in common, and how
-many of the others do. Memory and time of a join by keys go with the first and the last.
+many of the others do. The memory of a join by keys goes with the share, its time with what is compared.
 """
 
 from __future__ import annotations

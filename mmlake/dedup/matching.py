@@ -85,6 +85,9 @@ class Found(NamedTuple):
         return Edge(INSIDE if relation == HOLDS else relation, float(self.score[at]), int(self.method[at]), spans)
 
 
+Compare = Callable[[int, Positions], Found]  # a unit against each of the others
+
+
 class Matcher(Protocol):
     """All units of one tier; positions are rows of the print table it was made of."""
 

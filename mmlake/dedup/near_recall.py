@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.key_curve import key_curve
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Compare
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.star_edges import Stars
@@ -28,7 +28,6 @@ _MOST_PASSED = 20_000  # units
 _MOST_VALUES = 4_000_000  # of their prints
 _AT_ONCE = 512  # units
 
-Compare = Callable[[int, Positions], Found]  # a unit against each of some others
 KeysOf = Callable[[Positions], Ragged]  # units -> the keys that the join brings them together by
 Then = Callable[[Stars, Compare, KeysOf, int], None]  # the last: how many keys two candidates have in common at least
 

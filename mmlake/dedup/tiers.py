@@ -33,10 +33,10 @@ from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.image_keys import Known
 from mmlake.dedup.kept import Units, kept_stars
-from mmlake.dedup.kept_parts import Compare, Parts, part_stars
+from mmlake.dedup.kept_parts import Parts, part_stars
 from mmlake.dedup.kept_store import KeptJoins
 from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import Listed, Matcher
+from mmlake.dedup.matching import Compare, Listed, Matcher
 from mmlake.dedup.near_recall import Estimates, Then
 from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
