@@ -30,11 +30,19 @@ def write_version_shards(lake: Lake, version: str, *, advance: Advance) -> shard
             texts=pinned_texts(pins, held),
             tracks=tracks,
             cuts=lake.cuts,
+            unsaid=_without_transcript(lake, id_),
             apart={name for table in pins.tables(APART) for name in table["sample"].to_pylist()},
             workers=lake.settings.compute.workers or usable_cores(),
             hashed=hashed_shards(lake),
             advance=advance,
         )
+
+
+def _without_transcript(lake: Lake, version: str) -> set[str]:
+    """The samples whose transcript the version leaves out: subtitles and aligned words say the same once more."""
+    excluded = lake.versions.excluded(version)
+    is_masked = pc.and_(pc.equal(excluded["role"], "transcript"), pc.invert(excluded["is_whole"]))
+    return set(excluded.filter(is_masked)["sample"].to_pylist())
 
 
 def hashed_shards(lake: Lake, *, begins_anew: bool = False) -> shards.HashedFiles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,16 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(UnitFacts) if field.n
 class Contents:
     """Where the writer takes texts, facts and cuts from, and the digest of those that samples hold."""
 
-    def __init__(self, *, texts: Texts | None = None, tracks: Tracks | None = None, cuts: CutCache | None = None):
+    def __init__(
+        self,
+        *,
+        texts: Texts | None = None,
+        tracks: Tracks | None = None,
+        cuts: CutCache | None = None,
+        unsaid: Collection[str] = frozenset(),
+    ):
         self.texts, self.tracks, self.cuts = texts, tracks, cuts
+        self.unsaid = unsaid  # samples whose words are not written
 
     @property
     def recordings_sound(self) -> bool:
@@ -34,10 +42,14 @@ class Contents:
         """SHA-256 of the texts and of the facts of the parts of these samples, in order, and what their cuts depend
         on where they have any. rows: int64, increasing."""
         hashers = {"texts": hashlib.sha256(), "facts": hashlib.sha256()}
-        cut: set[str] = set()
+        cut, unsaid = set[str](), list[str]()
         for batch in samples.taken(rows):
+            if self.unsaid:
+                unsaid += [name for name in batch.column("sample").to_pylist() if name in self.unsaid]
             cut |= self._add(batch, texts=hashers["texts"].update, facts=hashers["facts"].update)
         found: dict[str, object] = {name: hasher.hexdigest() for name, hasher in hashers.items()}
+        if unsaid:  # shards of others are what they always were
+            found["unsaid"] = digest_of(canonical_json(unsaid).encode())
         if self.cuts is not None:
             found |= {f"cuts of {modality}": self.cuts.keys(modality) for modality in sorted(cut)}
         return found

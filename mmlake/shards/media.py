@@ -72,11 +72,14 @@ class Media:
         with self._local(digest) as track:
             return _add_cut(tar, name, self._made(part, lambda cuts, span: cuts.sound(span, track)))
 
-    def described(self, part: Part, cut: Mapping[str, Any]) -> dict[str, Any]:
-        """What the JSON member says of a film, a recording or a span, on its own clock; nothing of other parts."""
+    def described(self, part: Part, cut: Mapping[str, Any], *, is_unsaid: bool) -> dict[str, Any]:
+        """What the JSON member says of a film, a recording or a span, on its own clock; nothing of other parts.
+        is_unsaid: without the words that are spoken there."""
         facts = self.facts(part)
         if facts is None:
             return {}
+        if is_unsaid:
+            facts = facts.unsaid()
         span = None
         if part["start_us"] is not None:
             span = {

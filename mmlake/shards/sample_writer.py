@@ -22,6 +22,7 @@ class SampleWriter:
 
     def __init__(self, media: Media, contents: Contents) -> None:
         self._media, self._texts, self._recordings_sound = media, contents.texts, contents.recordings_sound
+        self._unsaid = contents.unsaid
 
     def add(self, tar: Members, row: dict[str, Any]) -> list[Member]:
         """The members of one sample."""
@@ -48,7 +49,7 @@ class SampleWriter:
                 members.append(self._add_text(tar, name, part, lead))
             else:
                 member, cut = self._media.add(tar, name, part)
-                of_media[number] = self._media.described(part, cut)
+                of_media[number] = self._media.described(part, cut, is_unsaid=key in self._unsaid)
                 if part["start_us"] is not None:  # what the version knows is its share of the item
                     part |= {"size_bytes": member.size_bytes, "content_type": CUT_TYPES[part["modality"]]}
                 members.append(member)

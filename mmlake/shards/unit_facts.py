@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 # facts that versions of earlier releases are not pinned to: neither digest nor JSON name them where they are empty, so
@@ -40,6 +40,11 @@ class UnitFacts:
         found = {name: getattr(self, name) for name in OF_MODELS}
         found |= {name: [dict(one) for one in found[name]] for name in ("events", "corrections")}
         return {name: list(value) if name == "event_tags" else value for name, value in found.items() if value}
+
+    def unsaid(self) -> UnitFacts:
+        """The same without the words that are spoken in it."""
+        without = replace(self, words=(), cues=(), transcript=None, transcript_match=None)
+        return replace(without, corrections=(), corrected_by=None)
 
     @property
     def said(self) -> str:

@@ -53,6 +53,7 @@ def write_shards(
     tracks: Tracks | None = None,
     cuts: CutCache | None = None,
     apart: Collection[str] = frozenset(),
+    unsaid: Collection[str] = frozenset(),
     workers: int = 1,
     hashed: HashedFiles | None = None,
     advance: Advance = silent,
@@ -63,14 +64,15 @@ def write_shards(
     samples: SAMPLES_READ. modalities: those of the lake, in whose order shards stand, interleaved ones last. texts:
     normalized text for text items, instead of their raw bytes. tracks: sound, keyframes and words of films and
     recordings, which their samples then have. cuts: where spans are cut. apart: names of samples that other versions of
-    the same data probably leave out. workers: shards that are written at the same time, each by a thread. hashed: what
-    need not be hashed again. Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is
-    a fault), ContractBroken, LakeLocked.
+    the same data probably leave out. unsaid: names of samples whose transcript is left out, and what repeats its words
+    with it. workers: shards that are written at the same time, each by a thread. hashed: what need not be hashed again.
+    Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is a fault), ContractBroken,
+    LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
     directory, rows = Path(out) / manifest_id, SampleRows(samples)
-    contents = Contents(texts=texts, tracks=tracks, cuts=cuts)
+    contents = Contents(texts=texts, tracks=tracks, cuts=cuts, unsaid=unsaid)
     shards = plan(
         rows, modalities=modalities, manifest_id=manifest_id, settings=settings, contents=contents, apart=apart
     )
