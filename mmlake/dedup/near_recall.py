@@ -9,7 +9,6 @@ over, and the interval says how much that is worth.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,17 +39,7 @@ class Estimates:
         self.counted: list[tuple[int, int]] = []  # as `near_recall` gives them
         self.curves: list[dict[int, tuple[int, int]]] = []  # as `key_curve` does
 
-    def of(
-        self,
-        standing: Standing,
-        prints: PrintTable,
-        nearest: Callable[[PrintTable, Positions], Scores],
-        numbers: NDArray[np.uint64],
-    ) -> Then:
-        """What adds those of a tier, once it is joined; as of `near_recall`."""
-        return partial(self._add, standing, prints, nearest, numbers)
-
-    def _add(
+    def add(
         self,
         standing: Standing,
         prints: PrintTable,
@@ -61,6 +50,7 @@ class Estimates:
         keys: KeysOf,
         min_shared: int,
     ) -> None:
+        """Add those of a tier that is joined; the first four as of `near_recall`, the others as of `Then`."""
         units, keepers, others = near_recall(compare, found, standing, prints, nearest, numbers=numbers, seed=self.seed)
         is_found = keepers >= 0
         self.counted.append((len(units), int(is_found.sum())))

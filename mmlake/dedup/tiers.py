@@ -291,7 +291,7 @@ def near_pairs(
             standing = _standing(rows, criteria, len(digests))
             how: dict[str, Any] = {"settings": settings, "kept": kept, "runner": runner, "advance": advance}
             if tier.nearest is not None and len(digests):
-                how["then"] = estimated.of(standing, prints, tier.nearest, units.numbers)
+                how["then"] = partial(estimated.add, standing, prints, tier.nearest, units.numbers)
             edges = joined_tier(tier, prints, units, standing, **how)
             if tier.covers is not None and (lie := Places.of(rows)) is not None:
                 edges = led_across(edges, standing, lie, tier.covers(prints, settings))
