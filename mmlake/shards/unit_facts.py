@@ -43,8 +43,9 @@ class UnitFacts:
 
     def unsaid(self) -> UnitFacts:
         """The same without the words that are spoken in it."""
-        without = replace(self, words=(), cues=(), transcript=None, transcript_match=None)
-        return replace(without, corrections=(), corrected_by=None)
+        return replace(
+            self, words=(), cues=(), transcript=None, transcript_match=None, corrections=(), corrected_by=None
+        )
 
     @property
     def said(self) -> str:
