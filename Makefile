@@ -17,13 +17,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# torch comes first and alone: where a CPU build is at hand it satisfies the pin, and nothing later replaces it.
+# torch comes first and alone: where a CPU build is at hand it satisfies the pin, and nothing later replaces it. Python
+# compiles a module when it is first imported: pip would compile all of them, most of which nothing here imports.
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mmlake needs Python 3.11 or newer; name one with PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24" "setuptools>=77" wheel
-	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --no-compile $(TORCH)
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
 demo: .venv/installed  ## build a lake from the sample corpus: all stages, summary and report

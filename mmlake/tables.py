@@ -5,7 +5,7 @@
 
 The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a
 table without a stamp does not exist and a stamp never describes other rows. The data version is the SHA-256 of the
-Parquet bytes and is checked on every read: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
+Parquet bytes and is checked on every read of the file: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
 Corpus-level tables use the shard name `ALL`; tables over all modalities use the modality name `all`.
 """
 
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from mmlake import checked_json, schemas
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
+from mmlake.recent_files import RecentFiles
 from mmlake.records import digest_of
 from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
@@ -33,6 +34,10 @@ from mmlake.store import sync_directory, write_atomically
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384
 _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are woken for its columns
+# A run reads each table of a small lake six times, and each stamp fifteen times: files up to this size are kept decoded
+# while they stay what they were, so many bytes of them
+_KEPT_BYTES = 1 << 17
+_MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 8 << 20
 _STAMP = ".stamp.json"
 _SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
@@ -102,6 +107,8 @@ class Tables:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
+        self._recent: RecentFiles[tuple[str, pa.Table]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)
+        self._recent_stamps: RecentFiles[Stamp] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
 
     def path(self, slot: Slot) -> Path:
         """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
@@ -134,6 +141,7 @@ class Tables:
             # Else a writer killed between the two files leaves an old stamp next to new rows, and the step that made
             # them counts as done permanently.
             _unlink(_stamp_path(path))
+        self._recent.forget(os.fspath(path))
         write_atomically(path, data)
         return self.mark(slot, made)
 
@@ -141,8 +149,13 @@ class Tables:
         """The stamp of the slot, or None where the table was never finished. Raises TableCorrupt where it cannot be
         read as a stamp."""
         path = _stamp_path(self.path(slot))
+
+        def parsed() -> tuple[Stamp, int]:
+            data = path.read_bytes()
+            return Stamp(**checked_json.loads(data)), len(data)
+
         try:
-            stamp = Stamp(**checked_json.loads(path.read_bytes()))
+            stamp = self._recent_stamps.read(os.fspath(path), parsed)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -163,8 +176,9 @@ class Tables:
     def mark(self, slot: Slot, stamp: Stamp) -> Stamp:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
         slot's place."""
-        stamp = replace(stamp, slot=str(slot))
-        write_atomically(_stamp_path(self.path(slot)), checked_json.dumps(asdict(stamp)))
+        stamp, path = replace(stamp, slot=str(slot)), _stamp_path(self.path(slot))
+        self._recent_stamps.forget(os.fspath(path))
+        write_atomically(path, checked_json.dumps(asdict(stamp)))
         return stamp
 
     def read(self, slot: Slot, *, columns: list[str] | None = None) -> pa.Table:
@@ -172,28 +186,18 @@ class Tables:
         stamp = self.stamp(slot)
         if stamp is None:
             raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
-        path = self.path(slot)
         try:
-            # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and
-            # what is Python's would make them wait for an interpreter that may be ending, which aborts the process.
-            with pa.OSFile(os.fspath(path)) as source:
-                data = source.read_buffer()
+            if stamp.size_bytes <= _KEPT_BYTES:
+                kept = self._small(slot, stamp)
+                return kept.select(_wanted(kept.column_names, columns, slot, stamp))
+            file = self._opened(slot, stamp)
         except FileNotFoundError as error:
             raise TableCorrupt(
-                f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(path)} and re-materialize it"
+                f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(self.path(slot))} and "
+                "re-materialize it"
             ) from error
-        if digest_of(data) != stamp.data_version:
-            raise TableCorrupt(
-                f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
-                f"{_stamp_path(path)} and re-materialize it"
-            )
-        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-        if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
-            raise SchemaMismatch(
-                f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this "
-                "release, for which a shard that is gone has to be landed again"
-            )
-        return file.read(columns=columns, use_threads=len(data) > _SINGLE_BYTES)
+        names = _wanted(file.schema_arrow.names, columns, slot, stamp)
+        return file.read(columns=names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
         """The stamps of every shard that has this table, in order of the shard's name."""
@@ -230,7 +234,37 @@ class Tables:
 
     def retract(self, slot: Slot) -> None:
         """Remove the stamp: the table does not exist, whatever rows lie there."""
-        _unlink(_stamp_path(self.path(slot)))
+        path = _stamp_path(self.path(slot))
+        self._recent_stamps.forget(os.fspath(path))
+        _unlink(path)
+
+    def _small(self, slot: Slot, stamp: Stamp) -> pa.Table:
+        """All columns, as kept in memory or read. Raises FileNotFoundError, TableCorrupt."""
+        path = os.fspath(self.path(slot))
+
+        def whole() -> tuple[tuple[str, pa.Table], int]:
+            table = self._opened(slot, stamp).read(use_threads=False)
+            return (stamp.data_version, table), table.nbytes
+
+        version, table = self._recent.read(path, whole)
+        if version != stamp.data_version:  # the rows are the same, and the stamp is that of others
+            self._recent.forget(path)
+            version, table = self._recent.read(path, whole)
+        return table
+
+    def _opened(self, slot: Slot, stamp: Stamp) -> pq.ParquetFile:
+        """The table's bytes, which are those that the stamp promises. Raises FileNotFoundError, TableCorrupt."""
+        path = self.path(slot)
+        # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and what
+        # is Python's would make them wait for an interpreter that may be ending, which aborts the process.
+        with pa.OSFile(os.fspath(path)) as source:
+            data = source.read_buffer()
+        if digest_of(data) != stamp.data_version:
+            raise TableCorrupt(
+                f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
+                f"{_stamp_path(path)} and re-materialize it"
+            )
+        return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
 
     def _promised(self, slot: Slot) -> str | None:
         """The data version in the slot's stamp; None where there is none or it cannot be read."""
@@ -239,6 +273,18 @@ class Tables:
         except TableCorrupt:
             return None
         return None if stamp is None else stamp.data_version
+
+
+def _wanted(names: list[str], columns: list[str] | None, slot: Slot, stamp: Stamp) -> list[str]:
+    """The columns that are asked for, of these. Raises SchemaMismatch where one is not there."""
+    if columns is None:
+        return names
+    if absent := sorted(set(columns) - set(names)):
+        raise SchemaMismatch(
+            f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this "
+            "release, for which a shard that is gone has to be landed again"
+        )
+    return columns
 
 
 def joint_version(stamps: Mapping[Slot, Stamp]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.compute import ordered_map
 from mmlake.cuts.clock import CutPiece, Lag, described, lags_of
 from mmlake.errors import UnreadableItem
 from mmlake.lake import Lake
@@ -104,7 +105,10 @@ def _lags(
     with ExitStack() as stack:
         item = stack.enter_context(lake.store.local(parent))
         track = None if facts.audio_digest is None else stack.enter_context(lake.store.local(facts.audio_digest))
-        return [lag for piece in _pieces(cuts, stream, numbers) for lag in lags_of(item, track, [piece])]
+        workers = lake.settings.cuts.workers
+        pieces = _pieces(cuts, stream, numbers)
+        found = ordered_map(lambda piece: lags_of(item, track, [piece]), pieces, workers=workers, ahead=workers)
+        return [lag for lags in found for lag in lags]
 
 
 def _pieces(cuts: list[_Cut], stream: ShardStream, numbers: dict[str, int]) -> Iterator[CutPiece]:

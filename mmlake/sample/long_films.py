@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -61,6 +64,7 @@ _MEDLEY = tuple(
     for seconds, sound in ((14, "melody"), (19, "speech"), (15, "melody"), (16, "melody"), (17, "none"), (24, "speech"))
 )
 _SMALL_MEDLEY = 4  # scenes below half the size
+_TRIMMED = (10, 14)  # frames at the beginning and the end
 _COPIES = {1: "smaller", 3: "container", 5: "trimmed"}  # scene of the medley -> how its copy differs
 
 
@@ -70,13 +74,23 @@ def lay_films(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> Non
     ledger.directory(EXCERPTS, "clip-board", "CC-BY-4.0", 85)
     is_small = settings.scale < 0.5
     walk = _Film.of(_CORE if is_small else (*_CORE, *_REST), "walk", 0, settings, gallery)
-    walk.land(ledger, "walk", "srt")
     medley = _Film.of(_MEDLEY[:_SMALL_MEDLEY] if is_small else _MEDLEY, "medley", 1, settings, gallery)
-    parent = medley.land(ledger, "medley", "vtt")
     copied = [(scene, kind) for scene, kind in _COPIES.items() if scene < len(medley.scenes)]
-    for number, (scene, kind) in enumerate(copied):
-        _lay_copy(ledger, medley, parent, scene, kind, f"excerpt-{number:03d}")
-    _lay_decoy(ledger, medley, gallery, f"excerpt-{len(copied):03d}")
+    decoy = gallery.new(_BACKDROP_PX, grain=_GRAIN)[0]
+    copies = [partial(medley.copy, scene, kind) for scene, kind in copied]
+    makes = (walk.encoded, medley.encoded, *copies, partial(medley.decoy, min(_COPIES), decoy))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # encoders let other threads work
+        walk_data, medley_data, *copies_data, decoy_data = pool.map(lambda make: make(), makes)
+    walk.land(ledger, walk_data, "walk", "srt")
+    parent = medley.land(ledger, medley_data, "medley", "vtt")
+    for number, ((scene, kind), data) in enumerate(zip(copied, copies_data, strict=True)):
+        start_s, end_s = medley.copied_s(scene, kind)
+        piece = _lay_excerpt(ledger, data, f"excerpt-{number:03d}", "mkv" if kind == "container" else "mp4")
+        ledger.excerpts.append(
+            Excerpt(modality="video", kind=kind, digest=piece.digest, parent=parent, start_s=start_s, end_s=end_s)
+        )
+    piece = _lay_excerpt(ledger, decoy_data, f"excerpt-{len(copied):03d}", "mp4")
+    ledger.same("none", "video", "same_movement", (ledger.excerpts[0].digest, piece.digest))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,17 +140,41 @@ class _Film:
         frames = islice((frame for frame in drawn for _ in range(2)), scene.num_frames)
         return _faded(frames, scene.num_frames) if scene.kind == "faded" else frames
 
-    def land(self, ledger: Ledger, name: str, sidecar: str) -> str:
+    def encoded(self) -> bytes:
+        """The film."""
+        frames = (frame for at in range(len(self.scenes)) for frame in self.shown(at))
+        return clips.encoded(frames, sound=self.sound, crf=_CRF, preset=_PRESET)
+
+    def copy(self, scene: int, kind: str) -> bytes:
+        """One scene as a clip of its own, changed the way that copies are."""
+        start_s, end_s = self.copied_s(scene, kind)
+        frames: Sequence[np.ndarray] = list(self.shown(scene))
+        if kind == "smaller":
+            frames = clips.smaller(frames, _SMALL_PX)
+        elif kind == "trimmed":
+            frames = frames[_TRIMMED[0] : -_TRIMMED[1]]
+        sound = self.sound[round(start_s * RATE_HZ) : round(end_s * RATE_HZ)]
+        extension = "mkv" if kind == "container" else "mp4"
+        return clips.encoded(frames, sound=sound, extension=extension, crf=_CRF + 4, preset=_PRESET)
+
+    def copied_s(self, scene: int, kind: str) -> tuple[float, float]:
+        """What of the film the copy of a scene shows."""
+        start_s, end_s = self.starts_s[scene], self.starts_s[scene + 1]
+        first, last = _TRIMMED if kind == "trimmed" else (0, 0)
+        return start_s + first / FRAME_RATE, end_s - last / FRAME_RATE
+
+    def decoy(self, scene: int, backdrop: np.ndarray) -> bytes:
+        """The shapes of a scene on the same paths, before another picture."""
+        return clips.encoded(self.shown(scene, backdrop), crf=_CRF + 4, preset=_PRESET)
+
+    def land(self, ledger: Ledger, data: bytes, name: str, sidecar: str) -> str:
         """The digest of the film, which now lies in FILMS with its subtitles."""
         duration_s = self.starts_s[-1]
-        frames = (frame for at in range(len(self.scenes)) for frame in self.shown(at))
         sentences = self.script.sentences
         text = clips.subtitles(
             [one.text for one in sentences], [(one.start_s, one.end_s) for one in sentences], sidecar
         )
-        piece = Piece(
-            data=clips.encoded(frames, sound=self.sound, crf=_CRF, preset=_PRESET), extension="mp4", caption=text
-        )
+        piece = Piece(data=data, extension="mp4", caption=text)
         ledger.loose(FILMS, f"{name}.mp4", "video", piece, sidecar=sidecar)
         # A fade gives way to the next shot where that shot is first seen, so black is no shot of its own.
         ledger.shots[piece.digest] = tuple(
@@ -194,30 +232,9 @@ def _without(whole: tuple[float, float], taken: Sequence[tuple[float, float]]) -
         yield (at, end)
 
 
-def _lay_copy(ledger: Ledger, film: _Film, parent: str, scene: int, kind: str, name: str) -> None:
-    """One scene of the film as a clip of its own, changed the way that copies are."""
-    start_s, end_s = film.starts_s[scene], film.starts_s[scene + 1]
-    frames: Sequence[np.ndarray] = list(film.shown(scene))
-    extension = "mkv" if kind == "container" else "mp4"
-    if kind == "smaller":
-        frames = clips.smaller(frames, _SMALL_PX)
-    elif kind == "trimmed":
-        frames, start_s, end_s = frames[10:-14], start_s + 10 / FRAME_RATE, end_s - 14 / FRAME_RATE
-    sound = film.sound[round(start_s * RATE_HZ) : round(end_s * RATE_HZ)]
-    data = clips.encoded(frames, sound=sound, extension=extension, crf=_CRF + 4, preset=_PRESET)
+def _lay_excerpt(ledger: Ledger, data: bytes, name: str, extension: str) -> Piece:
+    """The clip, which now lies in EXCERPTS."""
     piece = Piece(data=data, extension=extension)
     ledger.loose(EXCERPTS, f"{name}.{extension}", "video", piece)
     ledger.shots[piece.digest] = ()
-    ledger.excerpts.append(
-        Excerpt(modality="video", kind=kind, digest=piece.digest, parent=parent, start_s=start_s, end_s=end_s)
-    )
-
-
-def _lay_decoy(ledger: Ledger, film: _Film, gallery: Gallery, name: str) -> None:
-    """The shapes of the first excerpt on the same paths, before another picture."""
-    backdrop = gallery.new(_BACKDROP_PX, grain=_GRAIN)[0]
-    data = clips.encoded(film.shown(min(_COPIES), backdrop), crf=_CRF + 4, preset=_PRESET)
-    piece = Piece(data=data, extension="mp4")
-    ledger.loose(EXCERPTS, f"{name}.mp4", "video", piece)
-    ledger.shots[piece.digest] = ()
-    ledger.same("none", "video", "same_movement", (ledger.excerpts[0].digest, piece.digest))
+    return piece
