@@ -5,7 +5,7 @@
 
 The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a
 table without a stamp does not exist and a stamp never describes other rows. The data version is the SHA-256 of the
-Parquet bytes and is checked on every read of the file: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
+Parquet bytes and is checked on every read of the file: Parquet alone notices 5 of 200 flipped bits (`docs/tables.md`).
 Corpus-level tables use the shard name `ALL`; tables over all modalities use the modality name `all`.
 """
 
