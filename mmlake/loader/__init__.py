@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mmlake.loader.decode import AUTO, DECODERS
 from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixture
 from mmlake.loader.permutation import Permutation
+from mmlake.loader.spoken_text import spoken_text
 from mmlake.loader.stream import ShardStream
 from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
 from mmlake.loader.track_sample import TrackSample, track_samples
@@ -30,6 +31,7 @@ __all__ = [
     "TrackSample",
     "mixture_problems",
     "read_tracks",
+    "spoken_text",
     "track_samples",
     "write_mixture",
     "write_tracks",
