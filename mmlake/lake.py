@@ -31,6 +31,7 @@ from mmlake.registry import Registry
 from mmlake.remote.connections import RemoteConnections
 from mmlake.retries import Retries
 from mmlake.settings import Settings
+from mmlake.sound_cleaning import cleaner_of
 from mmlake.sources import JournalledDownloads
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import Blobs, S3Store, open_store
@@ -125,7 +126,9 @@ class Lake:
     @cached_property
     def cuts(self) -> CutCache:
         """Clips of films and segments of recordings, cut when they are needed."""
-        return CutCache(self.root / "cuts", self.settings.cuts)
+        said = self.settings.preprocess
+        cleaner = cleaner_of(self.settings.cuts, voice_detector=said.voice_detector, environments=said.environments)
+        return CutCache(self.root / "cuts", self.settings.cuts, cleaner)
 
     @cached_property
     def versions(self) -> VersionStore:

@@ -34,6 +34,7 @@ from mmlake.records import LATER, canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.shards import ShardSettings
 from mmlake.sources import SourceSettings, WebSettings
+from mmlake.speech.denoise import DENOISERS
 from mmlake.store import StoreSettings
 from mmlake.versions.settings import PublishSettings
 from mmlake.voices.settings import SpeakerSettings
@@ -66,6 +67,14 @@ class Settings:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
     plugins: PluginSettings = field(default_factory=PluginSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse a denoiser that is not there before anything is made."""
+        for section, name in (("preprocess", self.preprocess.denoiser), ("cuts", self.cuts.denoiser)):
+            if name not in DENOISERS:
+                raise SettingsError(
+                    f"{section}.denoiser={name!r} is not one of {sorted(DENOISERS)}; choose one of them"
+                )
 
     def digest(self, names: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections ("dedup") and fields ("dedup.seed"): equal settings,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from mmlake.cuts.cache import Cut, CutCache
 from mmlake.cuts.renditions import preview
 from mmlake.cuts.settings import CutSettings
-from mmlake.cuts.sound import Segment, cut_recording, cut_sound
+from mmlake.cuts.sound import Cleaner, Segment, cut_recording, cut_sound
 from mmlake.cuts.transcoding import Rendition, transcoded
 from mmlake.cuts.uncut import UNCUT_FILE, Uncut, version_of
 from mmlake.cuts.video import Clip, Span, cut_film
 
 __all__ = [
+    "Cleaner",
     "UNCUT_FILE",
     "Clip",
     "Cut",

@@ -21,7 +21,7 @@ from typing import Any
 from mmlake import checked_json
 from mmlake.cuts.runner import program_digest
 from mmlake.cuts.settings import OF_CLIPS, CutSettings
-from mmlake.cuts.sound import cut_recording, cut_sound
+from mmlake.cuts.sound import Cleaner, cut_recording, cut_sound
 from mmlake.cuts.uncut import UncutUnits
 from mmlake.cuts.video import Span, cut_film
 from mmlake.durable import make_directory, put_in_place
@@ -47,8 +47,9 @@ class Cut:
 class CutCache:
     """The cuts of one directory."""
 
-    def __init__(self, directory: Path, settings: CutSettings) -> None:
-        self.directory, self.settings = directory, settings
+    def __init__(self, directory: Path, settings: CutSettings, cleaner: Cleaner | None = None) -> None:
+        """cleaner: for the 16 kHz sound; the settings name it, and whoever knows denoisers gives it."""
+        self.directory, self.settings, self.cleaner = directory, settings, cleaner
         self.uncut = UncutUnits(directory, self._tried_with)
 
     def clip(self, span: Span, film: Callable[[], Path] | None = None) -> Cut | None:
@@ -63,12 +64,11 @@ class CutCache:
 
     def sound(self, span: Span, track: Callable[[], Path] | None = None) -> Cut | None:
         """The span of an item's 16 kHz mono track, as `clip`."""
+        return self._sound(span.digest, span, track)
 
-        def make(out: Path) -> Any:
-            assert track is not None
-            return cut_sound(track(), out, span)
-
-        return self._cut(span.digest, _SOUND, make if track is not None else None)
+    def whole_sound(self, digest: str, track: Callable[[], Path]) -> Cut | None:
+        """The same of a unit that is a whole item; needed where a cleaner leaves it no longer what the track is."""
+        return self._sound(digest, None, track)
 
     def segment(self, span: Span) -> Cut | None:
         """The segment of a recording; None where it is not there."""
@@ -123,6 +123,13 @@ class CutCache:
     def _files(self) -> Iterator[Path]:
         return (path for path in sorted(self.directory.glob("??/*")) if path.name != "lock")
 
+    def _sound(self, digest: str, span: Span | None, track: Callable[[], Path] | None) -> Cut | None:
+        def make(out: Path) -> Any:
+            assert track is not None
+            return cut_sound(track(), out, span, cleaner=self.cleaner)
+
+        return self._cut(digest, _SOUND, make if track is not None else None)
+
     def _cut(self, digest: str, kind: str, make: Callable[[Path], Any] | None) -> Cut | None:
         path = self._path(digest, kind)
         if make is None:
@@ -155,6 +162,8 @@ class CutCache:
         if kind == _CLIP:
             facts |= {"program": program_digest(), "clips": _CLIPS}
             facts |= {name: getattr(self.settings, name) for name in OF_CLIPS}
+        if kind == _SOUND and self.cleaner is not None:
+            facts |= self.cleaner.facts
         return digest_of(canonical_json(facts).encode())[:16]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mmlake.errors import SettingsError
+from mmlake.records import LATER
 
 MEDIA = ("encode", "copy")
 _LARGE_PIXELS = 11_000_000  # 3840 x 2160 has 8.3 million, and takes less than 1 GB
@@ -26,6 +27,13 @@ class CutSettings:
     sound_bitrate: int = 96_000  # of the AAC track, in bit/s; sound for training is its own member
     recordings_sound: bool = False
     # 16 kHz mono sound next to recordings too; the loader makes it from the medium, and both would nearly double MP3s
+    denoiser: str = field(default="none", metadata=LATER)
+    # row of DENOISERS (mmlake/speech/denoise.py) for the 16 kHz sound of samples whose speech is little above noise;
+    # pictures, media and the lake's own tracks stay as they are
+    denoiser_model: str = field(default="", metadata=LATER)
+    # directory of the denoiser's weights
+    denoise_below_db: float = field(default=10.0, metadata=LATER)
+    # signal to noise; cleaner sound is left as it is
     workers: int = 2  # programs at the same time, each with one thread
     timeout_s: float = 1800.0  # of one clip
     memory_bytes: int = 2 << 30

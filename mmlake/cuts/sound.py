@@ -7,9 +7,10 @@ stamps as those of the track are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,34 @@ class Segment:
     sample_rate_hz: int
     num_channels: int
     num_samples: int
+    is_denoised: bool = False
 
 
-def cut_sound(track: Path, out: Path, span: Span) -> Segment:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cleaner:
+    """Takes the noise out of what was cut of a track."""
+
+    clean: Callable[[Path], bool]  # of a FLAC in place, which keeps its length; whether anything was done
+    facts: Mapping[str, object] = field(default_factory=dict)  # what its results depend on
+
+
+def cut_sound(track: Path, out: Path, span: Span | None, *, cleaner: Cleaner | None = None) -> Segment:
     """The span of an item's 16 kHz mono track as FLAC, written to `out`: samples round(start * 16,000) to
-    round(end * 16,000) - 1, silence behind the track's end."""
+    round(end * 16,000) - 1, silence behind the track's end. span: None for the whole track. Raises what the cleaner
+    raises."""
+    segment = _copied(track, out) if span is None else _cut(track, out, span)
+    return segment if cleaner is None else replace(segment, is_denoised=cleaner.clean(out))
+
+
+def _copied(track: Path, out: Path) -> Segment:
+    import soundfile
+
+    shutil.copyfile(track, out)
+    held = soundfile.info(track)
+    return Segment(sample_rate_hz=held.samplerate, num_channels=held.channels, num_samples=held.frames)
+
+
+def _cut(track: Path, out: Path, span: Span) -> Segment:
     import soundfile
 
     with soundfile.SoundFile(track) as source:

@@ -57,17 +57,23 @@ class Contents:
     def _add(
         self, batch: pa.RecordBatch, *, texts: Callable[[bytes], None], facts: Callable[[bytes], None]
     ) -> set[str]:
-        """Modalities of the spans among the parts, whose digests were given on."""
+        """Modalities of the spans among the parts, and of items whose sound is cleaned; their digests were given on."""
         cut: set[str] = set()
         columns = [part_column(batch, name).to_pylist() for name in ("modality", "digest", "start_us")]
         for modality, digest, start_us in zip(*columns, strict=True):
             if modality == "text" and start_us is None and self.texts is not None:
                 texts(_digest_of_text(self.texts(digest)))
             elif modality in TRACKED:
-                cut |= {modality} if start_us is not None else set()
+                cut |= {modality} if start_us is not None or self._cleans(modality, digest) else set()
                 if self.tracks is not None:
                     facts(_digest_of_facts(self.tracks.facts(digest)))
         return cut
+
+    def _cleans(self, modality: str, digest: str) -> bool:
+        """Whether the sound of a whole item is a member that a cleaner may change."""
+        if self.cuts is None or self.cuts.cleaner is None or self.tracks is None:
+            return False
+        return self.tracks.held(digest).sound and (modality == "video" or self.recordings_sound)
 
 
 def _digest_of_text(text: str | None) -> bytes:

@@ -66,11 +66,15 @@ class Media:
         if what == KEYFRAMES:
             return tar.add(name, b"".join(self.store.read(frame["digest"]) for frame in facts.keyframes))
         assert facts.audio_digest is not None
-        if part["start_us"] is None:
+        if part["start_us"] is None and (self._cuts is None or self._cuts.cleaner is None):
             return self._add_blob(tar, name, facts.audio_digest, self.store.size(facts.audio_digest))
-        digest = facts.audio_digest
-        with self._local(digest) as track:
-            return _add_cut(tar, name, self._made(part, lambda cuts, span: cuts.sound(span, track)))
+        return _add_cut(tar, name, self._sound(part, facts.audio_digest))
+
+    def _sound(self, part: Part, audio_digest: str) -> Cut:
+        with self._local(audio_digest) as track:
+            if part["start_us"] is None:
+                return self._made(part, lambda cuts: cuts.whole_sound(part["digest"], track))
+            return self._made(part, lambda cuts: cuts.sound(self._span(part), track))
 
     def described(self, part: Part, cut: Mapping[str, Any], *, is_unsaid: bool) -> dict[str, Any]:
         """What the JSON member says of a film, a recording or a span, on its own clock; nothing of other parts.
@@ -104,7 +108,16 @@ class Media:
             "keyframes": keyframes,
             **{name: [dict(one) for one in found] for name in LATER_FIELDS if (found := getattr(facts, name))},
             **facts.of_models(),
+            **self._cleaned(part, facts),
         }
+
+    def _cleaned(self, part: Part, facts: UnitFacts) -> dict[str, bool]:
+        """Whether the noise was taken out of the part's SOUND, where that is asked for."""
+        if self._cuts is None or self._cuts.cleaner is None or facts.audio_digest is None:
+            return {}
+        if part["modality"] != "video" and not self._cuts.settings.recordings_sound:
+            return {}
+        return {"sound_denoised": bool(self._sound(part, facts.audio_digest).facts.get("is_denoised"))}
 
     def prepare(self, parts: Iterable[Part]) -> list[tuple[Part, Failure]]:
         """Cut what will be asked for and is not there, several at a time; the parts that cannot be cut, and why, which
@@ -169,19 +182,19 @@ class Media:
     def _cut(self, part: Part) -> Cut:
         with self._local(part["parent_digest"]) as item:
             if part["modality"] == "video":
-                return self._made(part, lambda cuts, span: cuts.clip(span, item))
+                return self._made(part, lambda cuts: cuts.clip(self._span(part), item))
 
-            def segment(cuts: CutCache, span: Span) -> Cut | None:
-                cuts.add_segments([span], item)
-                return cuts.segment(span)
+            def segment(cuts: CutCache) -> Cut | None:
+                cuts.add_segments([self._span(part)], item)
+                return cuts.segment(self._span(part))
 
             return self._made(part, segment)
 
-    def _made(self, part: Part, make: Callable[[CutCache, Span], Cut | None]) -> Cut:
+    def _made(self, part: Part, make: Callable[[CutCache], Cut | None]) -> Cut:
         with self._explained(part):
             if self._cuts is None:
                 raise ContractBroken("spans are cut, but there is no cache of cuts; pass `cuts` to write_shards")
-            cut = make(self._cuts, self._span(part))
+            cut = make(self._cuts)
         if cut is None:
             raise ContractBroken(f"the cut of unit {part['digest'][:12]} is gone as soon as it is made; run this again")
         return cut

@@ -1,4 +1,5 @@
-"""Denoisers: the rows that take noise out of what a recognizer is given. The stored sound is never changed.
+"""Denoisers: the rows that take noise out of what a recognizer is given, and out of the sound of samples where the
+settings of cuts say so. The sound that the lake keeps is never changed.
 
 Enters: mono 16 kHz sound and where somebody speaks in it. Leaves: as many samples, or the same array where the sound is
 clean enough. Add yours here: a row in DENOISERS whose `load` returns a function from samples and spans of speech to
@@ -23,10 +24,12 @@ _RATE_HZ = 16_000
 _MIN_NOISE_S = 0.3  # of sound without speech, below which its level is not known
 _EDGE_S = 0.1  # around speech that counts for neither: breath and reverberation
 _MUTED_DB = -100.0  # noise below it is digital silence
+_BLOCK_S = 600  # of a file that is denoised at once: 40 MB, and some times as much on the way
 
 Spans = Sequence[tuple[float, float]]
 Clean = Callable[[np.ndarray, Spans], np.ndarray]
 Denoise = Callable[[np.ndarray, Spans | None], np.ndarray]
+FindSpeech = Callable[[Path], Spans]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +51,8 @@ def _load_demucs(model: str, environments: str) -> Clean:
     """The voices that Demucs separates from everything else. Raises MissingExtra, ModelMissing."""
     if not model or not sorted(Path(model).glob("*.safetensors")):
         raise ModelMissing(
-            f"denoiser 'demucs': no .safetensors in preprocess.denoiser_model={model!r}; download those of "
-            "adefossez/HTDemucs there"
+            f"denoiser 'demucs': no .safetensors in denoiser_model={model!r}; download those of adefossez/HTDemucs "
+            "there"
         )
     script = Script(
         what="denoiser 'demucs'",
@@ -84,7 +87,7 @@ def denoiser_of(name: str, *, below_db: float, model: str = "", environments: st
     """A function from (samples, speech) to samples: the same array where the signal is at least so far above the noise,
     or where that cannot be known. Its library is loaded when first needed. Raises SettingsError."""
     if name not in DENOISERS:
-        raise SettingsError(f"preprocess.denoiser={name!r} is not one of {sorted(DENOISERS)}; choose one of them")
+        raise SettingsError(f"denoiser={name!r} is not one of {sorted(DENOISERS)}; choose one of them")
     row = DENOISERS[name]
     loaded: list[Clean] = []
 
@@ -102,6 +105,42 @@ def denoiser_of(name: str, *, below_db: float, model: str = "", environments: st
         return found
 
     return denoise
+
+
+def denoise_file(path: Path, *, denoise: Denoise, find_speech: FindSpeech) -> bool:
+    """Take the noise out of a mono 16 kHz FLAC in place; it keeps its length, and its bytes where it is clean enough.
+    Whether anything was done: sound that the denoiser cannot read stays as it is. Raises what is no fault of the
+    sound."""
+    import soundfile
+
+    speech, is_changed = find_speech(path), False
+    part = path.with_name(f"{path.name}.denoised")
+    try:
+        with soundfile.SoundFile(path) as source:
+            kind = {"samplerate": source.samplerate, "channels": 1, "format": "FLAC", "subtype": source.subtype}
+            with soundfile.SoundFile(part, "w", **kind) as sink:
+                for number, block in enumerate(source.blocks(_BLOCK_S * _RATE_HZ, dtype="float32")):
+                    found = _denoised(block, _within(speech, number * _BLOCK_S), denoise)
+                    is_changed |= found is not block
+                    sink.write(found)
+        if is_changed:
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return is_changed
+
+
+def _denoised(block: np.ndarray, speech: Spans, denoise: Denoise) -> np.ndarray:
+    try:
+        return denoise(block, speech)
+    except UnreadableItem:
+        return block
+
+
+def _within(speech: Spans, start_s: float) -> Spans:
+    """The spans within a block that begins there, on its own clock."""
+    clipped = ((max(0.0, start - start_s), min(float(_BLOCK_S), end - start_s)) for start, end in speech)
+    return [(start, end) for start, end in clipped if start < end]
 
 
 def signal_to_noise_db(samples: np.ndarray, speech: Spans | None) -> float | None:

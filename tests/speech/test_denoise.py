@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import soundfile
 
-from mmlake.errors import MissingExtra, ModelMissing, SettingsError
+from mmlake.errors import MissingExtra, ModelMissing, SettingsError, UnreadableItem
+from mmlake.speech import denoise
 from mmlake.speech.denoise import denoiser_of, signal_to_noise_db
 
 RATE_HZ = 16_000
@@ -63,8 +65,43 @@ def test_unknown_rows_and_missing_weights_are_named(tmp_path):
     with pytest.raises(SettingsError, match="demucs.*none.*spectral"):
         denoiser_of("rnnoise", below_db=10.0)
     noisy = with_noise(voiced(), 0.0)
-    with pytest.raises(ModelMissing, match="preprocess.denoiser_model"):
+    with pytest.raises(ModelMissing, match="denoiser_model"):
         denoiser_of("demucs", below_db=10.0, model=str(tmp_path))(noisy, SPEECH)
     (tmp_path / "model.safetensors").touch()
     with pytest.raises(MissingExtra, match="mmlake environments add demucs"):
         denoiser_of("demucs", below_db=10.0, model=str(tmp_path), environments=str(tmp_path))(noisy, SPEECH)
+
+
+def flac_of(path, samples):
+    soundfile.write(path, samples, RATE_HZ, format="FLAC", subtype="PCM_16")
+    return path
+
+
+@pytest.mark.parametrize("block_s", [600, 4])
+def test_a_file_is_denoised_in_place_and_keeps_its_length(tmp_path, monkeypatch, block_s):
+    """Whole, and in blocks, of which each has its own noise."""
+    monkeypatch.setattr(denoise, "_BLOCK_S", block_s)
+    clean = voiced()
+    path = flac_of(tmp_path / "sound.part", with_noise(clean, 0.0))
+    before, _ = soundfile.read(path, dtype="float32")
+    assert denoise.denoise_file(path, denoise=denoiser_of("spectral", below_db=10.0), find_speech=lambda _: SPEECH)
+    found, rate_hz = soundfile.read(path, dtype="float32")
+    assert (rate_hz, len(found), soundfile.info(path).subtype) == (RATE_HZ, len(clean), "PCM_16")
+    assert ratio(clean, found) - ratio(clean, before) >= 5.0
+    assert [one.name for one in tmp_path.iterdir()] == ["sound.part"]
+
+
+def gives_up(samples, speech):
+    raise UnreadableItem(3401, "no answer")
+
+
+@pytest.mark.parametrize(
+    ("ratio_db", "row"),
+    [(20.0, denoiser_of("spectral", below_db=10.0)), (0.0, gives_up)],
+    ids=["clean", "the denoiser gives up"],
+)
+def test_a_file_that_is_clean_or_cannot_be_denoised_keeps_its_bytes(tmp_path, ratio_db, row):
+    path = flac_of(tmp_path / "sound.part", with_noise(voiced(), ratio_db))
+    before = path.read_bytes()
+    assert not denoise.denoise_file(path, denoise=row, find_speech=lambda _: SPEECH)
+    assert path.read_bytes() == before
