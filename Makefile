@@ -34,7 +34,7 @@ ui: .venv/installed  ## the Dagster UI on the demo's lake, at 127.0.0.1:3000
 	$(BIN)/mmlake ui --lake $(DEMO)/lake
 
 test: .venv/installed  ## lint, types, layer contracts, tests
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types lint contracts loops
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types lint contracts loops chromium
 	@$(MAKE) --no-print-directory unit
 
 lint: .venv/installed  ## ruff
@@ -48,7 +48,7 @@ contracts: .venv/installed  ## import-linter, and the code location loads
 	$(BIN)/lint-imports
 	$(BIN)/dagster definitions validate -m mmlake_assets.definitions
 
-# While mypy keeps one processor busy: what the tests would compile while others of them wait.
+# While mypy keeps one processor busy: what the tests would compile while others of them wait, and Chromium.
 loops: .venv/installed  ## compile the inner loops
 	$(BIN)/mmlake compile --json
 

@@ -86,8 +86,8 @@ def _updated(lake: Lake, modalities: tuple[str, ...], advance: Advance, run_id: 
     touched = {modality: units[modality] | _held(lake, modality) for modality in wanted}
     stamps = {}
     for modality in wanted:
-        stamps[modality] = _update(lake, modality, own[modality], struct, units[modality], run_id=run_id)
-        stamps[modality].counts["source_fields_left_out"] = left_out
+        made = _update(lake, modality, own[modality], struct, units[modality], run_id=run_id)
+        stamps[modality] = replace(made, counts=made.counts | {"source_fields_left_out": left_out})
         advance(stamps[modality].num_rows)
     for other in _retyped(lake, wanted):
         stamps[other] = _update(lake, other, own[other], struct, units[other], run_id=run_id)

@@ -48,12 +48,12 @@ def test_a_reading_offset_that_adds_up_is_found_by_verify_and_named(lake, monkey
 
     honest, starts_us = cache.cut_sound, []
 
-    def drifting(track, out, span):
+    def drifting(track, out, span, **given):
         """A double of the cutter that begins 30 ms earlier with each cut."""
         starts_us.append(span.start_us)
         early_us = 30_000 * (len(set(starts_us)) - 1)
         shifted = replace(span, start_us=span.start_us - early_us, end_us=span.end_us - early_us)
-        return honest(track, out, shifted)
+        return honest(track, out, shifted, **given)
 
     monkeypatch.setattr(cache, "cut_sound", drifting)
     shutil.rmtree(lake.cuts.directory)
