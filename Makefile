@@ -12,7 +12,7 @@ export RAY_USAGE_STATS_ENABLED = 0
 export HF_HUB_OFFLINE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test ui lint types contracts loops unit chromium docs audit vulnerabilities lock hashed sbom licences clean
+.PHONY: help demo test ui lint types contracts loops bytecode unit chromium docs audit vulnerabilities lock hashed sbom licences clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,7 +34,7 @@ ui: .venv/installed  ## the Dagster UI on the demo's lake, at 127.0.0.1:3000
 	$(BIN)/mmlake ui --lake $(DEMO)/lake
 
 test: .venv/installed  ## lint, types, layer contracts, tests
-	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types lint contracts loops chromium
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) types lint contracts loops bytecode chromium
 	@$(MAKE) --no-print-directory unit
 
 lint: .venv/installed  ## ruff
@@ -48,9 +48,12 @@ contracts: .venv/installed  ## import-linter, and the code location loads
 	$(BIN)/lint-imports
 	$(BIN)/dagster definitions validate -m mmlake_assets.definitions
 
-# While mypy keeps one processor busy: what the tests would compile while others of them wait, and Chromium.
+# While mypy keeps one processor busy: what the tests would compile, each of them again or while others wait.
 loops: .venv/installed  ## compile the inner loops
 	$(BIN)/mmlake compile --json
+
+bytecode: .venv/installed  ## compile the modules that are installed
+	@$(BIN)/python -m compileall -qq "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
 
 # Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
 # worker that crashes ends the run with the name of its test: pytest-xdist 3.8 hands the rest of its file to nobody and waits.
