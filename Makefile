@@ -18,7 +18,7 @@ help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # torch comes first and alone: where a CPU build is at hand it satisfies the pin, and nothing later replaces it. Python
-# compiles a module when it is first imported: pip would compile all of them, most of which nothing here imports.
+# compiles a module when it is first imported: pip would compile all of them, one by one, before anything runs.
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mmlake needs Python 3.11 or newer; name one with PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -11,7 +11,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from mmlake import publish
 from mmlake.lake import Lake
+from mmlake.publish.version import publish_version
 from mmlake_assets.instance import open_instance
 from mmlake_assets.run import Ran, run_lake
 from mmlake_resources import CudaExecutorResource, LakeResource
@@ -83,3 +85,15 @@ def copied(kept: Done | Kept, base: Path) -> Iterator[Done]:
     resource.open().remember_landing()
     with open_instance(base / "lake") as instance:
         yield Done(resource, instance, kept.versions)
+
+
+def published(lake: Lake, recipe: str) -> str:
+    """The name of a version by that recipe, whose shards are written. The tables are made, the catalog too."""
+    path = lake.root / "recipes" / "one.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(recipe)
+    request = publish.wanted(lake, str(path))
+    name, _ = publish.needs_version(lake, request.branch, request.recipe)
+    publish.ask_for(lake, name, request)
+    publish_version(lake, name)
+    return name

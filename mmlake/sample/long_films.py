@@ -85,7 +85,7 @@ def lay_films(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> Non
     parent = medley.land(ledger, medley_data, "medley", "vtt")
     for number, ((scene, kind), data) in enumerate(zip(copied, copies_data, strict=True)):
         start_s, end_s = medley.copied_s(scene, kind)
-        piece = _lay_excerpt(ledger, data, f"excerpt-{number:03d}", "mkv" if kind == "container" else "mp4")
+        piece = _lay_excerpt(ledger, data, f"excerpt-{number:03d}", _extension(kind))
         ledger.excerpts.append(
             Excerpt(modality="video", kind=kind, digest=piece.digest, parent=parent, start_s=start_s, end_s=end_s)
         )
@@ -154,8 +154,7 @@ class _Film:
         elif kind == "trimmed":
             frames = frames[_TRIMMED[0] : -_TRIMMED[1]]
         sound = self.sound[round(start_s * RATE_HZ) : round(end_s * RATE_HZ)]
-        extension = "mkv" if kind == "container" else "mp4"
-        return clips.encoded(frames, sound=sound, extension=extension, crf=_CRF + 4, preset=_PRESET)
+        return clips.encoded(frames, sound=sound, extension=_extension(kind), crf=_CRF + 4, preset=_PRESET)
 
     def copied_s(self, scene: int, kind: str) -> tuple[float, float]:
         """What of the film the copy of a scene shows."""
@@ -230,6 +229,10 @@ def _without(whole: tuple[float, float], taken: Sequence[tuple[float, float]]) -
             at = round(stop, 3)
     if at < end:
         yield (at, end)
+
+
+def _extension(kind: str) -> str:
+    return "mkv" if kind == "container" else "mp4"
 
 
 def _lay_excerpt(ledger: Ledger, data: bytes, name: str, extension: str) -> Piece:

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import soundfile
 
-from mmlake import pipeline, publish
+from mmlake import pipeline
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.loader import ShardStream
 from mmlake.publish import update_catalog, update_samples
 from mmlake.publish.shard_clock import check_clock
-from mmlake.publish.version import publish_version
 from mmlake.sample import clips, voices
 from mmlake.sample.sentences import spoken
 from mmlake.settings import Settings
+from tests.lakes import published
 
 RATE_HZ = 16_000
 UNITS = {"whole_up_to_s": 12.0, "min_span_s": 5.0, "target_span_s": 8.0, "max_span_s": 15.0}
@@ -63,15 +63,9 @@ def opened(base: Path, **cuts: object) -> Lake:
     return Lake(base / "lake", landing=base / "in", settings=settings)
 
 
-def published(lake: Lake) -> dict[str, dict[str, Any]]:
+def samples_of(lake: Lake) -> dict[str, dict[str, Any]]:
     """The samples of a version of everything, by the name of their file and where they begin in it."""
-    path = lake.root / "recipes" / "one.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(RECIPE)
-    request = publish.wanted(lake, str(path))
-    name, _ = publish.needs_version(lake, request.branch, request.recipe)
-    publish.ask_for(lake, name, request)
-    publish_version(lake, name)
+    name = published(lake, RECIPE)
     stream = ShardStream(lake.shards_dir / lake.versions.resolve(name), decode={"json": "json"}, shuffle=False)
     found = {}
     for sample in stream:
@@ -90,9 +84,9 @@ def both(landed: Path) -> Iterator[tuple[dict[str, dict[str, Any]], dict[str, di
         pipeline.run_tables(lake)
         update_samples(lake)
         update_catalog(lake)
-        plain = published(lake)
+        plain = samples_of(lake)
     with opened(landed, denoiser="spectral") as lake:
-        yield plain, published(lake)
+        yield plain, samples_of(lake)
 
 
 def sound_of(sample: dict[str, Any]) -> np.ndarray:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mmlake import pipeline, publish
+from mmlake import pipeline
 from mmlake.lake import Lake
 from mmlake.loader import ShardStream
 from mmlake.publish import update_catalog, update_samples
-from mmlake.publish.version import publish_version
 from mmlake.settings import Settings
 from tests.cuts.counted_films import counted_film
+from tests.lakes import published
 from tests.preprocess.test_embedded_subtitles import film
 
 SETTINGS = Settings.of(
@@ -52,13 +52,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 def samples_of(lake: Lake, recipe: str) -> list[dict[str, Any]]:
     """The samples of a version by that recipe."""
-    path = lake.root / "recipes" / "one.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(recipe)
-    request = publish.wanted(lake, str(path))
-    name, _ = publish.needs_version(lake, request.branch, request.recipe)
-    publish.ask_for(lake, name, request)
-    publish_version(lake, name)
+    name = published(lake, recipe)
     return list(ShardStream(lake.shards_dir / lake.versions.resolve(name), shuffle=False, decode={"json": "json"}))
 
 
