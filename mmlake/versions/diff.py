@@ -115,7 +115,7 @@ def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], p
         after=after.made.id,
         added=_moved(came, cause, reasons),
         removed=_moved(went, pc.coalesce(_found(went["sample"], now), unknown), reasons),
-        changed=differs.set_column(6, "reason", _mapped(differs["field"], reasons.of_field)),
+        changed=differs.set_column(6, "reason", _mapped(_behind(differs), reasons.of_field)),
         num_shared_segments=len(shared),
     )
 
@@ -158,6 +158,15 @@ def _found(samples: pa.ChunkedArray, causes: pa.Table) -> pa.Array:
 def _moved(samples: pa.Table, causes: pa.Array | pa.ChunkedArray, reasons: Reasons) -> pa.Table:
     samples = samples.append_column("cause", causes).append_column("reason", _mapped(causes, reasons.of_cause))
     return samples.cast(_MOVED).sort_by("sample").combine_chunks()
+
+
+def _behind(changed: pa.Table) -> pa.Array:
+    """Of each changed field the one that has its reason: the fields of a sample are without what is masked of it, so
+    that they change with its parts."""
+    with_parts = piece(changed["sample"].filter(pc.equal(changed["field"], "parts")))
+    follows = pc.and_(pc.equal(changed["field"], "fields_json"), pc.is_in(changed["sample"], value_set=with_parts))
+    found: pa.Array = piece(pc.if_else(follows, "parts", changed["field"]))
+    return found
 
 
 def _mapped(values: pa.Array | pa.ChunkedArray, reason: Callable[[str], str]) -> pa.Array:

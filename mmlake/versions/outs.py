@@ -5,6 +5,7 @@ P parts of the batch's samples, S its distinct samples by name, C catalog rows
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,12 @@ from mmlake.versions.sample_schemas import piece
 
 # a finding of sound and film that says nothing of them, but of the transcript next to them
 WRONG_TRANSCRIPT = "wrong_transcript"
-MISSING, FOREIGN, NO_LEAD, EXACT = "part:missing", "part:other_modality", "sample:no_lead", "tier:exact"
+MISSING, FOREIGN, REPEATED = "part:missing", "part:other_modality", "part:repeated"
+NO_LEAD, EXACT = "sample:no_lead", "tier:exact"
+
+
+# apart from its digest, what says that a part of a sample says nothing that another one does not
+_SAID = ("role", "fields_json", "start_us", "end_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,7 @@ class Outs:
         self.causes_S = Causes.none(samples.count, self.causes_P)
         if verdicts.recipe.judges:
             self._doubt_transcripts()
+        self._say_once()
         self._without_lead()
         for role in verdicts.recipe.required_roles:
             self._without_role(role)
@@ -191,6 +198,19 @@ class Outs:
         doubted = np.flatnonzero(self.parts.is_role("transcript") & self.kept_P & (lead_P >= 0))
         self.causes_P.set(doubted, f"rule:{WRONG_TRANSCRIPT}", detail=lead_P[doubted], source=2)
 
+    def _say_once(self) -> None:
+        """Captions and transcripts that an earlier part of their sample is already, its fields included: a text next to
+        a picture and a record next to both say it twice."""
+        said = np.flatnonzero(self.kept_P & ~self.parts.leads_P)
+        # one number for sample and digest: they come sorted by samples, so that this is nearly sorted
+        text_P = self.parts.owner_P * max(1, len(self.verdicts.weight_C)) + self.at_P
+        said = said[_again((text_P[said],), with_first=True)]
+        if not len(said):
+            return
+        codes = (piece(self.parts.take(name, said)).dictionary_encode(null_encoding="encode").indices for name in _SAID)
+        keys = (text_P[said], *(one.to_numpy(zero_copy_only=False) for one in codes))
+        self.causes_P.set(said[_again(keys, with_first=False)], REPEATED)
+
     def _without_lead(self) -> None:
         """Samples of which no leading part stays are out, by the cause of the first."""
         kept_P, leads_P = self.kept_P, self.parts.leads_P
@@ -216,6 +236,20 @@ class Outs:
         rows = self.samples.by_shard(np.flatnonzero(self.in_S))
         for cause in sorted({cause for cause in causes.tolist() if cause is not None}):
             self.causes_S.set(rows[causes == cause], cause)
+
+
+def _again(keys: Sequence[np.ndarray], *, with_first: bool) -> np.ndarray:
+    """The rows of which all keys are those of another row, ascending. with_first: whether the first of them is among
+    them; else all but the first are."""
+    order = np.lexsort(keys[::-1])  # equal rows stay in their order
+    is_next = np.ones(max(0, len(order) - 1), bool)
+    for key in keys:
+        is_next &= key[order][1:] == key[order][:-1]
+    repeats = np.concatenate((np.zeros(min(1, len(order)), bool), is_next))
+    if with_first:
+        repeats[:-1] |= is_next
+    found: np.ndarray = np.sort(order[repeats])
+    return found
 
 
 def _foreign(parts: Parts, at_P: np.ndarray, modalities: pa.Array) -> np.ndarray:

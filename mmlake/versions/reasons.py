@@ -32,7 +32,7 @@ class Reasons:
         """The reason why a sample with this cause, as `Diff` has it, came or went."""
         cause = cause.removeprefix("was ")
         kind, _, name = cause.partition(":")
-        if cause in ("new", "absent", "shard_gone", "part:missing", "part:other_modality", "sample:no_lead"):
+        if cause in ("new", "absent", "shard_gone", "sample:no_lead") or kind == "part":
             return "source"
         if kind in ("rule", "status"):
             return "recipe" if self._recipe_differs("statuses") else self._judged(name if kind == "rule" else None)
@@ -41,8 +41,7 @@ class Reasons:
         if kind == "carried":
             return "recipe" if self._recipe_differs("drop_carried") else self._compared(kind, otherwise="source")
         if kind == "contaminated" and not self._recipe_differs("where"):
-            differs = _section(self._before, "decontaminate") != _section(self._after, "decontaminate")
-            return "threshold" if differs else "source"
+            return "threshold" if self._eval_sets_differ() else "source"
         # clauses and quotas are the recipe's; where it is the same, what the sources say has changed
         return "recipe" if self._before.recipe.digest != self._after.recipe.digest else "source"
 
@@ -50,9 +49,12 @@ class Reasons:
         """The reason why this field of a sample that stays has another value."""
         if field in _ALWAYS_OF_SOURCE:
             return "source"
-        if self._recipe_differs("statuses", "weighted", "roles"):
+        if self._recipe_differs("statuses", "weighted", "roles", *(("where",) if field == "parts" else ())):
             return "recipe"
-        return self._judged(None)
+        judged = self._judged(None)
+        if field == "parts" and judged == "source" and self._eval_sets_differ():
+            return "threshold"
+        return judged
 
     def _judged(self, rule: str | None) -> str:
         """Why a verdict is another. rule: the one behind it; None where it is not known."""
@@ -78,6 +80,9 @@ class Reasons:
         if tier == "semantic" and self._before.encoders != self._after.encoders:
             return "encoder"
         return "code" if self._code_differs(_COMPARING) else otherwise
+
+    def _eval_sets_differ(self) -> bool:
+        return _section(self._before, "decontaminate") != _section(self._after, "decontaminate")
 
     def _recipe_differs(self, *clauses: str) -> bool:
         old, new = self._before.recipe.body, self._after.recipe.body

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from mmlake.recipes import Recipe
 from mmlake.records import INTERLEAVED
 from mmlake.versions.grouped_samples import first_of, taken
+from mmlake.versions.masked_fields import MaskedTexts
 from mmlake.versions.outs import Outs, Verdicts
 from mmlake.versions.sample_batches import SampleBatches, Scan
 from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, PART, VERSION_SAMPLES, piece
@@ -31,7 +32,7 @@ class Selection:
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
     # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
     # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>, carried:<component>,
-    # required:<role>, quota:<group>, part:missing, part:other_modality or sample:no_lead
+    # required:<role>, quota:<group>, part:missing, part:other_modality, part:repeated or sample:no_lead
     excluded: pa.Table
 
 
@@ -43,8 +44,8 @@ def select(
     priority: Callable[[str], int] = lambda source: 0,
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, other
-    modality, status, licence, role, source, size, language, where, tier, carried, required role, exact duplicate,
-    quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what reads the
+    modality, status, licence, role, source, size, language, where, tier, carried, repeated text, required role, exact
+    duplicate, quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what reads the
     tables of the source shards anew whenever it is called, in order of their names. catalog_rows: CATALOG_COLUMNS and
     those of the recipe.
 
@@ -127,9 +128,11 @@ def _samples_of(outs: Outs, licences: _Licences) -> pa.Table:
     rows = samples.by_shard(np.flatnonzero(outs.in_S))
     counts_S = outs.count(stays_P)
     chosen, counts = taken(np.flatnonzero(stays_P), counts_S, rows)
-    fields = [_cast(parts.take(field.name, chosen), field.type) for field in PART]
-    kept = pa.ListArray.from_arrays(_offsets(counts), pa.StructArray.from_arrays(fields, fields=list(PART)))
-    del fields
+    masked = MaskedTexts(parts, outs.kept_P, outs.in_S)
+    of_parts = {field.name: _cast(parts.take(field.name, chosen), field.type) for field in PART}
+    of_parts["fields_json"] = masked.without(of_parts["fields_json"], parts.owner_P[chosen])
+    kept = pa.ListArray.from_arrays(_offsets(counts), pa.StructArray.from_arrays(of_parts.values(), fields=list(PART)))
+    del of_parts
     lead_P = stays_P & parts.leads_P
     first = first_of(parts.owner_P, np.flatnonzero(lead_P), samples.count)[rows]
     num_leads = outs.count(lead_P)[rows]
@@ -141,6 +144,7 @@ def _samples_of(outs: Outs, licences: _Licences) -> pa.Table:
         "modality": pc.if_else(pa.array(num_leads > 1), INTERLEAVED, parts.take("modality", first)),
         "weight": weights[rows] if recipe.weighted else np.ones(len(rows)),
         "licences": licences.of(at_P[chosen], counts),
+        "fields_json": masked.without(samples.take("fields_json", rows), rows),
         "parts": kept,
     }
     columns |= {name: samples.take(name, rows) for name in VERSION_SAMPLES.names if name not in columns}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -76,6 +77,29 @@ def test_diff_names_each_field_of_a_sample_that_changed(store) -> None:
         (first[1]["sample"], "parts"),
     }
     assert [row["after"] for row in found if row["field"] == "sample_ids"] == ['["t/9"]']
+
+
+@pytest.mark.parametrize(
+    ("older", "reason"),
+    [
+        ({"recipe": replace(CURATED, statuses=("ok",))}, "recipe"),
+        ({"made_with": {"rules": {"text": []}}}, "rule"),
+        ({"made_with": {"settings": {"decontaminate": {"folders": []}}}}, "threshold"),
+        ({}, "source"),
+    ],
+)
+def test_fields_that_lose_what_a_part_said_have_the_reason_of_the_parts(store, older: dict, reason: str) -> None:
+    pair = [sample(picture(1), caption(2), fields_json='{"alt":"2","at":1}')]
+    facts = {"made_with": {"settings": {"decontaminate": {"folders": ["exam"]}}, "rules": {"text": ["blank"]}}}
+    before = facts | older
+    before["made_with"] = facts["made_with"] | before["made_with"]
+    one = build(store, [catalog_row(1), catalog_row(2)], pair, **before)
+    two = build(store, [catalog_row(1), catalog_row(2, **_BLANK)], pair, **facts)
+    diff = store.diff(one.id, two.id)
+    assert diff.reasons()["changed"] == {reason: 1}
+    fields, parts = diff.changed.to_pylist()
+    assert (fields["field"], json.loads(fields["after"])) == ("fields_json", '{"at":1}')
+    assert (parts["field"], fields["reason"]) == ("parts", reason)
 
 
 def test_diff_forwards_and_backwards_agree(store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -53,6 +54,56 @@ def test_a_part_that_fails_is_masked_and_its_sample_stays(fields: dict, cause: s
     assert kept(selection) == [[name(1), name(2), name(4)]]
     assert out(selection) == [(name(3), cause, False)]
     assert [one["position"] for one in selection.samples["parts"][0].as_py()] == [0, 1, 3]
+
+
+def test_a_caption_is_said_once() -> None:
+    """As downloaded pictures have it in a text file and in their record. What has fields of its own says more."""
+    pair = sample(picture(1), caption(2), caption(3), caption(2), caption(2), fields_json='{"alt":"2"}')
+    numbered = sample(picture(4), caption(2, fields_json='{"id":1}'), caption(2, fields_json='{"id":2}'), caption(2))
+    said = sample(picture(5), caption(2), caption(2, role="transcript"))
+    pages = sample(part(6), part(6), picture(1), picture(1))
+    selection = chosen(many(7), [pair, numbered, said, pages])
+    assert kept(selection) == sorted(
+        [
+            [name(1), name(2), name(3)],
+            [name(4), *[name(2)] * 3],
+            [name(5), *[name(2)] * 2],
+            [name(6)] * 2 + [name(1)] * 2,
+        ]
+    )
+    assert out(selection) == [(name(2), "part:repeated", False)] * 2
+    (row,) = [one for one in selection.samples.to_pylist() if one["lead"] == name(1) and len(one["parts"]) == 3]
+    assert row["fields_json"] == '{"alt":"2"}', "what stays is no secret"
+    assert chosen(many(4), [pair], RECIPES["everything"]).excluded.num_rows == 2
+
+
+def test_fields_do_not_repeat_what_is_masked_of_their_sample() -> None:
+    """The texts of the captions are "2", "3" and "4"; the third fails."""
+    record = {"alt": " 3\n", "url": "http://3", "others": ["2", "3"], "of": {"text": "3"}, "number": 3, "kept": "2"}
+    written = json.dumps(record)  # spaces between the entries: not as we write it
+    own, of_picture = written, json.dumps({"title": "3"})
+    pair = sample(picture(1, fields_json=of_picture), caption(2), caption(3), caption(4), fields_json=own)
+    other = sample(picture(5, fields_json=of_picture), caption(2), fields_json=own)
+    twice = sample(picture(6), caption(3), part(3, role="document"), fields_json=own)
+    rows = [catalog_row(1), catalog_row(2), catalog_row(4), *(catalog_row(at) for at in (5, 6))]
+    failing = catalog_row(3, status="quarantined", rule="junk")
+    made = {row["sample"]: row for row in chosen([*rows, failing], [pair, other, twice]).samples.to_pylist()}
+    left = made[pair["sample"]]
+    expected = {"url": "http://3", "others": ["2"], "number": 3, "kept": "2"}
+    assert json.loads(left["fields_json"]) == expected
+    assert [one["fields_json"] for one in left["parts"]] == ["{}", None, None]
+    assert made[other["sample"]]["fields_json"] == written, "of a sample that loses nothing, byte for byte"
+    assert made[other["sample"]]["parts"][0]["fields_json"] == of_picture
+    assert json.loads(made[twice["sample"]]["fields_json"]) == expected
+    everything = chosen([*rows, failing], [pair, twice], RECIPES["everything"]).samples
+    assert everything["fields_json"].to_pylist() == [written, written]
+
+
+def test_a_text_that_stays_in_another_part_stays_in_the_fields() -> None:
+    recipe = replace(CURATED, roles=("media", "document"))
+    both = sample(picture(1), caption(2), part(2), fields_json='{"alt":"2"}')
+    row = chosen([catalog_row(1), catalog_row(2)], [both], recipe).samples.to_pylist()[0]
+    assert ([one["role"] for one in row["parts"]], row["fields_json"]) == (["media", "document"], '{"alt":"2"}')
 
 
 def test_a_transcript_that_its_sound_does_not_say_is_masked_and_the_sound_stays() -> None:
