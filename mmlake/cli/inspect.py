@@ -147,10 +147,12 @@ def errors(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The catalogue of error codes: what happened and what to do. With --settings, those of its plugins as well.
+    """The catalogue of error codes: what happened and what to do. With --settings, those of its plugins as well. Of
+    a class of the runbooks for video and audio, such as 6XXX, what is done here, and the codes that stand for it.
 
-    Example: `mmlake errors 4203`, `mmlake errors shard_truncated`
+    Example: `mmlake errors 4203`, `mmlake errors shard_truncated`, `mmlake errors 6XXX`
     """
+    from mmlake.cli.field_codes import field_code
     from mmlake.parts import parts_of
     from mmlake.quality import error_codes
     from mmlake.settings import Settings
@@ -158,19 +160,30 @@ def errors(
     parts = parts_of(Settings.load(settings))
     rules = [rule for row in parts.modalities.values() for rule in row.rules]
     entries = sorted([*CODES.values(), *error_codes(rules)], key=lambda entry: entry.code)
-    chosen = [entry for entry in entries if code in (None, str(entry.code), entry.name)]
-    if not chosen:
-        raise SettingsError(f"no error has the code or name {code!r}; run `mmlake errors` for all of them")
+    of_class = field_code(code) if code is not None else None
+    asked = {str(one) for one in of_class.codes} if of_class is not None else {code}
+    chosen = [entry for entry in entries if code is None or not asked.isdisjoint((str(entry.code), entry.name))]
+    if not chosen and of_class is None:
+        raise SettingsError(
+            f"no error has the code or name {code!r}; run `mmlake errors` for all of them, and `mmlake errors 6XXX` "
+            "for what stands for a class (1XXX to 8XXX) of the runbooks for video and audio"
+        )
     rows = [[str(entry.code), entry.name, entry.severity, entry.what, entry.fix] for entry in chosen]
     data = [
         {"code": entry.code, "name": entry.name, "severity": entry.severity, "what": entry.what, "fix": entry.fix}
         for entry in chosen
     ]
-    emit(
-        data,
-        as_json=as_json,
-        draw=lambda out: out.print(table("", ["code", "name", "severity", "what happened", "what to do"], rows)),
-    )
+
+    def draw(out: Console) -> None:
+        if of_class is not None:
+            out.print(shown(f"{of_class.name}: {of_class.what}\n{of_class.cure}\n"), soft_wrap=True)
+        if rows:
+            out.print(table("", ["code", "name", "severity", "what happened", "what to do"], rows))
+
+    found: Any = data
+    if of_class is not None:
+        found = {"class": of_class.name, "what": of_class.what, "cure": of_class.cure, "codes": data}
+    emit(found, as_json=as_json, draw=draw)
 
 
 def _search(

@@ -45,9 +45,9 @@ def select(
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, other
     modality, status, licence, role, source, size, language, where, tier, carried, repeated text, required role, exact
-    duplicate, quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what reads the
-    tables of the source shards anew whenever it is called, in order of their names. catalog_rows: CATALOG_COLUMNS and
-    those of the recipe.
+    duplicate, quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what
+    reads the tables of the source shards anew whenever it is called, in order of their names. catalog_rows:
+    CATALOG_COLUMNS and those of the recipe.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a

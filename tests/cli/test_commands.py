@@ -203,8 +203,22 @@ def test_costs_lists_stages_and_a_plan(lake: Path) -> None:
 
 def test_errors_explains_a_code() -> None:
     assert read("errors", "1002")[0]["name"] == "shard_truncated"
-    with pytest.raises(MmlakeError, match="9999"):
+    with pytest.raises(MmlakeError, match="9999.*6XXX"):
         call("errors", "9999")
+
+
+@pytest.mark.parametrize("asked", ["6XXX", "6xxx", "TMP_ERR_CODE_6XXX"])
+def test_errors_explains_a_class_of_the_runbooks_by_our_codes(asked: str) -> None:
+    found = read("errors", asked)
+    assert found["class"] == "6XXX" and "do not belong together" in found["what"] and "P0" in found["cure"]
+    assert {4331, 4337, 4002} <= {entry["code"] for entry in found["codes"]}
+    shown = call("errors", asked)
+    assert "6XXX: sound, picture" in shown and "4331" in shown
+
+
+def test_a_class_without_codes_of_ours_says_what_is_done() -> None:
+    assert read("errors", "5XXX")["codes"] == [] and "second writer" in read("errors", "5XXX")["cure"]
+    assert "renamed when it is whole" in call("errors", "5XXX")
 
 
 def test_scan_lists_shards_without_a_lake(done) -> None:
