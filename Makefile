@@ -53,7 +53,7 @@ loops: .venv/installed  ## compile the inner loops
 	$(BIN)/mmlake compile --json
 
 bytecode: .venv/installed  ## compile the modules that are installed
-	@$(BIN)/python -m compileall -qq -j 0 "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/|/transformers/models/' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
 
 # Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
 # worker that crashes ends the run with the name of its test: pytest-xdist 3.8 hands the rest of its file to nobody and waits.

@@ -44,7 +44,8 @@ Specification = str | tuple[type, str]
 
 
 class Loop(NamedTuple):
-    """A function, what its arguments are, and which functions it calls, each of which may call those before it."""
+    """A function, what its arguments are, and which functions it calls, each of which may call those before it. What
+    several loops of a file name calls the same ones in each."""
 
     function: Callable[..., Any]
     arguments: tuple[Specification, ...]
@@ -218,9 +219,9 @@ def _numbers_of(specification: Specification, given: Any) -> list[int]:
 
 def _compiled(made: Mapping[str, Loop], stamp: str) -> bytes:
     """The file of these loops."""
-    symbols, objects = {}, []
+    symbols, objects, shared = {}, [], dict[Callable[..., Any], Any]()
     for key, loop in made.items():
-        symbols[key], code = _object_of(loop)
+        symbols[key], code = _object_of(loop, shared)
         objects.append(code)
     rest = b"".join(objects)
     header = {
@@ -232,13 +233,16 @@ def _compiled(made: Mapping[str, Loop], stamp: str) -> bytes:
     return json.dumps(header).encode() + b"\n" + rest
 
 
-def _object_of(loop: Loop) -> tuple[str, bytes]:
-    """(the symbol of a function that takes the address of the numbers, its machine code)."""
+def _object_of(loop: Loop, shared: dict[Callable[..., Any], Any]) -> tuple[str, bytes]:
+    """(the symbol of a function that takes the address of the numbers, its machine code). shared: what loops of one
+    file have in common, which is compiled once; filled."""
     numba: Any = importlib.import_module("numba")
     kinds: Any = importlib.import_module("numba.core.types")
     parts: dict[str, Any] = {}
     for one in (*loop.inner, loop.function):
-        parts[one.__name__] = numba.njit(_linked(one, parts), **_options())
+        if one not in shared:
+            shared[one] = numba.njit(_linked(one, parts), **_options())
+        parts[one.__name__] = shared[one]
     inner = parts[loop.function.__name__]
     unpacked = _unpacking(loop.arguments)
 
