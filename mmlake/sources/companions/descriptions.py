@@ -1,6 +1,5 @@
-"""Tables that describe files next to and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders
-of images or recordings for the library `datasets` have them, and those of some corpora: Common Voice's `train.tsv`,
-LJSpeech's `metadata.csv`, Flickr's `captions.txt`, which become such records.
+"""What tables say of files next to and below them (`description_forms.py`): `metadata.csv`, `.tsv` and `.jsonl`, as
+folders of images or recordings for the library `datasets` have them, and those of some corpora.
 
 A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the
 file's sample, its other fields metadata. A table is a shard of its own, too: of every record that no file took, since
@@ -9,58 +8,25 @@ its file is missing, it names none, or it is broken.
 
 from __future__ import annotations
 
-import json
 import posixpath
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault
 from mmlake.formats import sniff
-from mmlake.formats.json_elements import BOM
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources.companions import places
+from mmlake.sources.companions import description_forms, places
+from mmlake.sources.companions.description_forms import NAME, Dialect, dialect_of, naming
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, TABLES
+from mmlake.sources.companions.places import TABLES
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines, text_alone
-from mmlake.sources.records.separated_values import first_cells
 
-NAME = "file_name"
-_ENDINGS = ("file_name", "file_names")
-_LINE_CHARS = 4096  # of a first line that are read
-modalities = text_alone
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The form of one kind of table."""
-
-    tables: tuple[str, ...]  # names of the files; all of a directory count
-    file_field: str  # names the file, with or without its extension
-    text_field: str
-    directories: tuple[str, ...]  # where the files lie, as seen from the table; the first that holds the first of them
-    extension: str  # of a file that is named without one
-    delimiter: str
-    names: tuple[str, ...] = ()  # of the cells, where no line says so
-
-    def matches(self, first_line: str) -> bool:
-        """Whether a table of this kind begins so."""
-        cells = _cells_of(first_line, self.delimiter)
-        if not self.names:
-            return {self.file_field, self.text_field} <= set(cells)
-        is_name = bool(cells) and cells[0] != "" and cells[0].isprintable() and not set(cells[0]) & set(" ,;\"'/\\")
-        return is_name and len(cells) in (2, len(self.names))
-
-
-_COMMON_VOICE = Dialect(COMMON_VOICE, "path", "sentence", ("clips", "."), ".mp3", "\t")
-_LJSPEECH = Dialect(("metadata.csv",), "id", "text", ("wavs", "."), ".wav", "|", ("id", "text", "normalized_text"))
-_FLICKR = Dialect(FLICKR, "image", "caption", ("Images", "images", "."), ".jpg", ",")
-_ALL = (_COMMON_VOICE, _LJSPEECH, _FLICKR)
-_BY_NAME = {name: [dialect for dialect in _ALL if name in dialect.tables] for one in _ALL for name in one.tables}
+claims, modalities = description_forms.claims, text_alone
 
 
 class Form(NamedTuple):
@@ -74,37 +40,6 @@ class Form(NamedTuple):
         assert self.dialect is not None
         is_whole = "." in given.rpartition("/")[2]
         return posixpath.join(self.directory, given if is_whole else given + self.dialect.extension)
-
-
-def _dialect_of(head: bytes, name: str) -> Dialect | None:
-    """The dialect of a table with this name and these first bytes."""
-    dialects = _BY_NAME.get(name, ())  # none for nearly every file
-    return next((dialect for dialect in dialects if dialect.matches(_first_line(head))), None)
-
-
-def _first_line(head: bytes) -> str:
-    return head.removeprefix(BOM).partition(b"\n")[0][:_LINE_CHARS].decode("utf-8", "replace").rstrip("\r")
-
-
-def _cells_of(line: str, delimiter: str) -> list[str]:
-    return first_cells(line, delimiter, has_quotes=delimiter == ",")
-
-
-def claims(head: bytes, name: str) -> bool:
-    """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a
-    field for files."""
-    if _dialect_of(head, name) is not None:
-        return True
-    if name not in DESCRIPTIONS:
-        return False
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
-    if not name.endswith(".jsonl"):
-        return bool(_naming(first_cells(first, "\t" if name.endswith(".tsv") else ",", has_quotes=True)))
-    try:
-        fields = json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(fields, dict) and bool(_naming(fields))
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -147,7 +82,7 @@ class DescriptionTable(FileTable):
     def _found_form(self, landing: Landing) -> Form:
         """How the table is read. Its files lie where the first of them does that a record names."""
         path = self.reading.path
-        dialect = _dialect_of(landing.head(path, sniff.HEAD_BYTES), path.rpartition("/")[2])
+        dialect = dialect_of(landing.head(path, sniff.HEAD_BYTES), path.rpartition("/")[2])
         if dialect is None:
             return Form()
         good = (line for line in separated_lines(self.reading, dialect.delimiter, dialect.names) if line.fault is None)
@@ -175,19 +110,14 @@ class DescriptionTable(FileTable):
 
     def names_in(self, fields: dict[str, Any]) -> list[str]:
         """All fields that name files."""
-        return _naming(fields)
+        return naming(fields)
 
     def paths_in(self, line: Line) -> Iterable[str]:
         """Texts in the fields that name files, and in lists of them."""
-        given = (line.fields[name] for name in _naming(line.fields))
+        given = (line.fields[name] for name in naming(line.fields))
         each = (one for value in given for one in (value if isinstance(value, list) else [value]))
         return (one.strip() for one in each if isinstance(one, str) and one.strip())
 
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether no table is nearer to the directory."""
         return self.entry in placement.descriptions_of(directory)
-
-
-def _naming(fields: Mapping[str, Any] | Sequence[str]) -> list[str]:
-    """The fields that name files."""
-    return [NAME] if NAME in fields else [name for name in fields if name.lower().endswith(_ENDINGS)]

@@ -1,31 +1,38 @@
-"""Which files are manifests: JSON lists and JSON lines whose records name media and say something of them, and Kaldi's
-`wav.scp`.
+"""Which files are manifests: JSON lists, JSON lines and separated values whose records name media and say something of
+them, and Kaldi's `wav.scp`.
 
 Enters: first bytes. Leaves: whether all of the first records have the form, and which files a record names. LLaVA's
-instructions, NeMo's manifests and their like have it. Nothing of a file beyond its first records is read here.
+instructions, NeMo's manifests and their like have it, and tables of any name with a column of files and one of words.
+Nothing of a file beyond its first records is read here.
 """
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
+from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
+from mmlake.sources.companions import description_forms
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
+from mmlake.sources.records.separated_values import QUOTING
 
 SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
-_EXTENSIONS = ("json", "jsonl", "ndjson")
-MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifest may have, in lower case
+_TABLES = {"csv": (",", ";", "|"), "tsv": ("\t",)}  # extension -> what may separate its cells
+_EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)
+# one of them is in every name that a manifest may have, in lower case
+MARKS = (".json", ".ndjson", ".csv", ".tsv", SCP)
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
@@ -36,15 +43,31 @@ _MAX_RECORDS = 16  # that are read to recognize a manifest
 _SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
 
 
+class Columns(NamedTuple):
+    """How a table is read that names files."""
+
+    delimiter: str
+    names: tuple[str, ...]  # of the columns that hold files
+
+
 def may_be(name: str) -> bool:
     """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
     return name == SCP or (sniff.extension_of(name) in _EXTENSIONS and not name.lower().endswith(record_lines.ENDINGS))
+
+
+def is_table(name: str) -> bool:
+    """Whether the name is that of separated values."""
+    return sniff.extension_of(name) in _TABLES
 
 
 def claims(head: bytes, name: str) -> bool:
     """Whether these may be the first bytes of a manifest."""
     if name == SCP:
         return _is_scp(head)
+    if description_forms.claims(head, name):
+        return False
+    if is_table(name):
+        return may_be(name) and b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
     first = head.removeprefix(BOM).lstrip()[:1]
     return may_be(name) and first in (b"[", b"{") and _HINTS.search(head) is not None
 
@@ -54,6 +77,8 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
     bytes."""
     if name == SCP:
         return True
+    if is_table(name):
+        return columns_of(head_of(_HEADS_BYTES[0]), name) is not None
     for size_bytes in _HEADS_BYTES:
         head = head_of(size_bytes)
         records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
@@ -64,16 +89,35 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
     return False
 
 
+def columns_of(head: bytes, name: str) -> Columns | None:
+    """The columns of a table that hold names of media in all of its first rows; None where none does, or no other one
+    has the name of words. head: at most `_HEADS_BYTES` of the file."""
+    lines = decoded_head(head).splitlines(keepends=True)
+    whole = lines if len(head) < _HEADS_BYTES[0] else lines[:-1]
+    for delimiter in _TABLES[sniff.extension_of(name)]:
+        quoting = QUOTING[delimiter != "\t"]
+        reader, rows = csv.reader(whole, delimiter=delimiter, strict=True, quoting=quoting), list[list[str]]()
+        with suppress(csv.Error):
+            rows.extend(islice(filter(None, reader), 1 + _MAX_RECORDS))
+        names = [cell.strip() for cell in rows[0]] if rows else []
+        first = [row for row in rows[1:] if len(row) == len(names)]
+        given = ([cell for row in first if (cell := row[at].strip())] for at in range(len(names)))
+        found = [at for at, cells in enumerate(given) if cells and all(map(_is_medium, cells))]
+        if found and any(one.lower() in _WORDS for at, one in enumerate(names) if at not in found):
+            return Columns(delimiter, tuple(names[at] for at in found))
+    return None
+
+
 def is_list(head: bytes) -> bool:
     """Whether these are the first bytes of a JSON list, and not of JSON lines."""
     return head.removeprefix(BOM).lstrip()[:1] == b"["
 
 
-def paths_of(fields: Mapping[str, Any]) -> list[str]:
-    """The files that a record names, each once, as they are spelled. Addresses, and names of no medium, are
-    none."""
+def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[str]:
+    """The files that a record names, each once, as they are spelled. Addresses, and names of no medium, are none.
+    columns: of a table, those that hold them."""
     found: list[str] = []
-    for name in names_of(fields):
+    for name in names_of(fields, columns):
         value = fields[name]
         for one in value if isinstance(value, list) else [value]:
             path = one.get("path") if isinstance(one, dict) else one
@@ -82,9 +126,9 @@ def paths_of(fields: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def names_of(fields: Mapping[str, Any]) -> list[str]:
+def names_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[str]:
     """The fields of the record that may name files."""
-    return [name for name in _MEDIA if fields.get(name) is not None]
+    return [name for name in (_MEDIA if columns is None else columns.names) if fields.get(name) is not None]
 
 
 def _is_medium(path: str) -> bool:
@@ -131,10 +175,25 @@ def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
     return parsed.get(_IS_MANIFEST, (landing.location, entry), lambda: _is_manifest(landing, entry))
 
 
+_COLUMNS: Kind[Columns | None] = Kind(max_size=1_000)
+
+
+def columns_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> Columns | None:
+    """The columns of files of a manifest that is a table; None of others. Raises UnreadableItem."""
+    if not is_table(entry.name):
+        return None
+    key = (landing.location, entry)
+    return parsed.get(_COLUMNS, key, lambda: columns_of(_head_reader(landing, entry)(_HEADS_BYTES[0]), entry.name))
+
+
+def _head_reader(landing: Landing, entry: Entry) -> Callable[[int], bytes]:
+    head = landing.head(entry.path, sniff.HEAD_BYTES)
+    return record_lines.head_reader(head, lambda: landing.open(entry.path))
+
+
 def _is_manifest(landing: Landing, entry: Entry) -> bool:
     try:
-        head = landing.head(entry.path, sniff.HEAD_BYTES)
-        head_of = record_lines.head_reader(head, lambda: landing.open(entry.path))
+        head_of = _head_reader(landing, entry)
         return claims(head_of(sniff.HEAD_BYTES), entry.name) and has_form(head_of, entry.name)
     except UnreadableItem:
         return False  # its own row says why

@@ -8,6 +8,7 @@ list of records, and a manifest none of whose files is there is such a list.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.fields import TextField, dialogue_of
-from mmlake.sources.records.lines import Line, json_records, rows_of_line, stream_of, text_alone
+from mmlake.sources.records.lines import Line, json_records, rows_of_line, separated_lines, stream_of, text_alone
 from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
@@ -68,7 +69,7 @@ class Manifest(FileTable):
     """One manifest."""
 
     noun = "manifest"
-    bases = (".", "images", "videos", "audio", "wavs")
+    bases = (".", "images", "Images", "videos", "audio", "wavs", "clips")
     has_own_fields = True
     absent = "is missing, or lies where no file is a medium by its name"
 
@@ -80,17 +81,26 @@ class Manifest(FileTable):
     def _is_scp(self) -> bool:
         return self.reading.path.rpartition("/")[2] == manifest_forms.SCP
 
+    @cached_property
+    def _columns(self) -> manifest_forms.Columns | None:
+        """How it is read where it is a table."""
+        return manifest_forms.columns_in(self.reading.landing, self.entry, self.reading.parsed) if self.entry else None
+
     def lines(self) -> Iterator[Line]:
         """Its records; of Kaldi those of all its files."""
         if self._is_scp:
             return kaldi.lines(self.reading)
+        if self._columns is not None:
+            delimiter = self._columns.delimiter
+            return separated_lines(self.reading, delimiter, has_quotes=delimiter != "\t")
         with stream_of(self.reading) as stream:
             head = stream.read(sniff.HEAD_BYTES)
         return json_records(self.reading, is_list=manifest_forms.is_list(head))
 
     def names_in(self, fields: dict[str, Any]) -> list[str]:
         """The fields that name the one file of a record. Which other files a record names is part of what it says."""
-        return manifest_forms.names_of(fields) if len(manifest_forms.paths_of(fields)) < 2 else []
+        paths = manifest_forms.paths_of(fields, self._columns)
+        return manifest_forms.names_of(fields, self._columns) if len(paths) < 2 else []
 
     def paths_in(self, line: Line) -> Iterable[str]:
         """Names of media; of Kaldi's recordings, which may have any name."""
@@ -98,9 +108,9 @@ class Manifest(FileTable):
         if line.fault is not None:
             return []
         is_kaldi = "utterance_id" in fields or "recording_id" in fields
-        return (
-            [fields["audio"]] if is_kaldi and isinstance(fields.get("audio"), str) else manifest_forms.paths_of(fields)
-        )
+        if is_kaldi and isinstance(fields.get("audio"), str):
+            return [fields["audio"]]
+        return manifest_forms.paths_of(fields, self._columns)
 
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether the directory holds media, and is that of the manifest, or below it."""

@@ -20,7 +20,7 @@ from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import labels, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
-from mmlake.sources.companions.places import DESCRIPTIONS, is_annotation_archive
+from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
 
 MAX_ANNOTATIONS = 256  # JSON files; a directory with more has one for each image, and none annotates a whole corpus
@@ -296,15 +296,16 @@ def _sorted(found: Iterable[Entry]) -> list[Entry]:
 def _describing(tables: list[Entry]) -> tuple[Entry, ...]:
     """Those of a directory's tables that count: the first that any corpus may have, else all of those that one
     corpus has several of."""
-    common = sorted((entry for entry in tables if entry.name in DESCRIPTIONS), key=lambda entry: entry.name)
+    common = sorted((entry for entry in tables if entry.name in places.DESCRIPTIONS), key=lambda entry: entry.name)
     return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
 
 
 def _may_be_manifests(good: list[tuple[Entry, str]]) -> tuple[Entry, ...]:
-    """Those of the files, with their names, that may be manifests; none where there are so many that each is of one
-    medium."""
-    found = [entry for entry, name in good if manifest_forms.may_be(name) and name not in DESCRIPTIONS]
-    if len(found) > MAX_ANNOTATIONS:
-        return ()
+    """Those of the files, with their names, that may be manifests; tables, or others, are none where there are so many
+    that each is of one medium."""
+    may_be = [entry for entry, name in good if manifest_forms.may_be(name)]
+    tables = [entry for entry in may_be if manifest_forms.is_table(entry.name)]
+    others = [entry for entry in may_be if not manifest_forms.is_table(entry.name)]
+    found = [entry for each in (others, tables) if len(each) <= MAX_ANNOTATIONS for entry in each]
     has_scp = any(entry.name == manifest_forms.SCP for entry in found)
     return (*found, *(entry for entry, name in good if has_scp and name in manifest_forms.COMPANIONS))

@@ -165,7 +165,7 @@ SOURCES = Connectors(
         # By name and first record; before lines and loose files, which would take it for documents.
         _row("descriptions", descriptions, extensions=("csv", "tsv", "jsonl", "txt")),
         # By all of their first records; before lines and lists, which would take them for texts alone.
-        _row(MANIFEST, manifests, extensions=("json", "jsonl", "ndjson", "scp")),
+        _row(MANIFEST, manifests, extensions=("json", "jsonl", "ndjson", "csv", "tsv", "scp")),
         # What lies next to `wav.scp`, whose rows say what is in it.
         _row("kaldi", kaldi, extensions=("",)),
         _row(

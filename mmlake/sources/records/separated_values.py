@@ -16,14 +16,15 @@ from mmlake.formats.charsets import as_utf_8
 from mmlake.formats.texts import lines_of
 from mmlake.sources.settings import SourceSettings
 
-_QUOTING: Final[dict[bool, Literal[0, 3]]] = {True: csv.QUOTE_MINIMAL, False: csv.QUOTE_NONE}
+# whether there are quotes -> what the module csv calls it
+QUOTING: Final[dict[bool, Literal[0, 3]]] = {True: csv.QUOTE_MINIMAL, False: csv.QUOTE_NONE}
 _LEAST_CELL_CHARS = 131_072  # what a cell may have under any settings: as many as the module csv allows by itself
 
 
 def first_cells(line: str, delimiter: str, *, has_quotes: bool, is_strict: bool = False) -> list[str]:
     """The cells of one line without white space around them; none where it cannot be cut into cells. is_strict: quotes
     must close."""
-    reader = csv.reader([line], delimiter=delimiter, strict=is_strict, quoting=_QUOTING[has_quotes])
+    reader = csv.reader([line], delimiter=delimiter, strict=is_strict, quoting=QUOTING[has_quotes])
     try:
         return [cell.strip() for cell in next(reader, [])]
     except csv.Error:
@@ -89,7 +90,7 @@ def cells_by_name(
     csv.field_size_limit(sys.maxsize)
     max_chars = max(settings.max_text_bytes, _LEAST_CELL_CHARS)
     lines, header, number = _Lines(stream, delimiter.encode(), settings), list(names), 0
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=_QUOTING[has_quotes])
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=QUOTING[has_quotes])
     while True:
         is_cut, cells = False, list[str]()
         lines.begin_record()
