@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.records import LEADING_ROLES
+from mmlake.versions.outs import REPEATED
 from mmlake.versions.sample_schemas import piece
 
 Sums = dict[str, dict[str, int]]
@@ -49,7 +50,8 @@ class Tally:
         masked = excluded.filter(pc.invert(excluded["is_whole"]))
         self._add("excluded", _causes(out["modality_first"], out["cause_first"]))
         self._add("masked", _causes(masked["modality"], masked["cause"]))
-        self._masked += _said(masked["role"])
+        # what another part of the sample says is not lost
+        self._masked += _said(masked.filter(pc.not_equal(masked["cause"], REPEATED))["role"])
 
     def counts(self) -> dict[str, Sums]:
         """The counts of a version by their names, sorted."""
