@@ -163,9 +163,9 @@ class Outs:
         self.at_P = _places(verdicts.index, self.parts)
         self.causes_P = Causes.of(self.parts, self.at_P, verdicts)
         self.causes_S = Causes.none(samples.count, self.causes_P)
+        self._say_once()
         if verdicts.recipe.judges:
             self._doubt_transcripts()
-        self._say_once()
         self._without_lead()
         for role in verdicts.recipe.required_roles:
             self._without_role(role)
@@ -200,8 +200,8 @@ class Outs:
 
     def _say_once(self) -> None:
         """Captions and transcripts that an earlier part of their sample is already, its fields included: a text next to
-        a picture and a record next to both say it twice."""
-        said = np.flatnonzero(self.kept_P & ~self.parts.leads_P)
+        a picture and a record next to both say it twice. Whatever else keeps the text out is said of the first."""
+        said = np.flatnonzero((self.at_P >= 0) & ~self.parts.leads_P)
         # one number for sample and digest: they come sorted by samples, so that this is nearly sorted
         text_P = self.parts.owner_P * max(1, len(self.verdicts.weight_C)) + self.at_P
         said = said[_again((text_P[said],), with_first=True)]

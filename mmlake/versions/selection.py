@@ -43,8 +43,8 @@ def select(
     *,
     priority: Callable[[str], int] = lambda source: 0,
 ) -> Selection:
-    """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, other
-    modality, status, licence, role, source, size, language, where, tier, carried, repeated text, required role, exact
+    """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing,
+    repeated, other modality, status, licence, role, source, size, language, where, tier, carried, required role, exact
     duplicate, quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what
     reads the tables of the source shards anew whenever it is called, in order of their names. catalog_rows:
     CATALOG_COLUMNS and those of the recipe.

@@ -81,7 +81,8 @@ def test_totals_add_up(store) -> None:
         catalog_row(3, modality="image", status="quarantined", rule="blank"),
         catalog_row(4, status="quarantined", rule="junk"),
     ]
-    samples = [sample(part(1), caption(2), caption(4), caption(2)), sample(part(2)), sample(picture(3), caption(2))]
+    said = caption(2), caption(4), caption(2), caption(4)
+    samples = [sample(part(1), *said), sample(part(2)), sample(picture(3), caption(2))]
     manifest = build(store, rows, samples)
     assert manifest.totals == {"text": {"num_items": 2, "size_bytes": 3}}
     assert manifest.samples == {"text": {"num_samples": 2, "num_parts": 3}}
@@ -90,7 +91,7 @@ def test_totals_add_up(store) -> None:
         "MIT": {"num_samples": 2, "size_bytes": 5},
     }
     assert manifest.excluded == {"image": {"rule:blank": 1}}
-    assert manifest.masked == {"text": {"part:repeated": 1, "rule:junk": 1}}
+    assert manifest.masked == {"text": {"part:repeated": 2, "rule:junk": 1}}
     assert manifest.pairs == {"caption": {"num_pairs": 2, "num_kept": 1}}, "what is said twice is no pair more"
     assert (manifest.num_items, manifest.num_samples, manifest.num_excluded) == (2, 2, 1)
 
