@@ -1,4 +1,4 @@
-"""What a codec, a lossy line or a sensor left in one picture: edges of blocks, combs of fields, noise.
+"""What a codec, a lossy line or a camera left in one picture: edges of blocks, combs of fields, noise, smears.
 
 Enters: the luma plane at full size, of which a few bands of lines are read. Leaves: numbers without a verdict.
 """
@@ -14,7 +14,7 @@ from mmlake.preprocess.texture_kernels import texture_kernels
 
 # H height, B halves of bands of 16 lines, W columns, L lines of all bands, N numbers of squares. Blocks of H.264 and
 # MPEG have 16 px, their transforms 8
-TEXTURES = ("blockiness", "pixelation", "noise", "combing")
+TEXTURES = ("blockiness", "pixelation", "noise", "combing", "smoothness")
 _NUM_BANDS, _BAND_PX = 6, 16  # of a picture that is so wide
 _WIDE_PX = 1280
 # grey levels over the three steps around the edge of a block, since filters of decoders spread it over as many; higher
@@ -42,6 +42,9 @@ _NOISE_SHARE = 0.1  # quantile of the tiles: the calm ones, where what is left i
 # What comes by chance has the same share across the picture, and so much more of that is taken off
 _MOST_STEP = 6
 _COMB_LEVELS, _COMB_NOISE, _CHANCE = 1.5, 1.5, 1.25
+# of the longer side, between pixels that are compared with those twice as far apart. Across few pixels the filters of
+# a codec are smooth. Fourth power of the grey levels that these differ by, on the mean, where anything can be sharp
+_NEAR_FRACTION, _NEAREST_PX, _LEAST_CONTRAST = 1 / 100, 3, 1e3
 
 
 def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
@@ -63,6 +66,7 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
     noise_levels = _quantile(noise.ravel(), _NOISE_SHARE) / 1.954
     across, along = np.empty_like(edges), np.empty((2 * len(columns), height - 1), np.float32)
     texture_kernels().signed_steps(lines_HW, width, starts, columns, _MOST_STEP, across, along)
+    near = max(_NEAREST_PX, round(max(height, width) * _NEAR_FRACTION))
     combs, least = texture_kernels().combs, max(_COMB_LEVELS, _COMB_NOISE * noise_levels)
     return {
         "blockiness": min(fewer + _OF_OTHER_DIRECTION * (more - fewer), _MOST_OF_FEWER * fewer),
@@ -71,6 +75,8 @@ def texture(lines_HW: np.ndarray, width: int) -> dict[str, float]:
         # lines that differ from their neighbours and not from those of their own field; below 0 in one picture where
         # chance has more across it, so that the mean of several is true
         "combing": combs(along, least) - _CHANCE * combs(across, least),
+        # by fourth powers the strongest edges count, and not waves or grass, which are smooth in one direction
+        "smoothness": texture_kernels().smoothness(lines_HW, width, near, _LEAST_CONTRAST),
     }
 
 

@@ -6,6 +6,7 @@ Enters: a luma plane at full size. Leaves: sums of steps between neighbours; wha
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ class TextureKernels(NamedTuple):
     steps_at: Callable[..., None]
     share_of: Callable[..., float]
     steps_at_cells: Callable[..., float]
+    smoothness: Callable[..., float]
 
 
 @functools.lru_cache(maxsize=1)
@@ -57,6 +59,7 @@ def texture_kernels() -> TextureKernels:
         steps_at=entry(none(f4[:, ::1], i8[::1], f4, f4, f4, f4, numba.int32[:, ::1]), _steps_at),
         share_of=entry(f8(numba.int32[::1], i8, f8, f8, f8), _share_of),
         steps_at_cells=entry(f8(f8[::1], f8[::1], i8, f8), _steps_at_cells),
+        smoothness=entry(f8(frozen, i8, i8, f8), _smoothness),
     )
 
 
@@ -237,3 +240,31 @@ def _steps_at_cells(profile: Any, sides: Any, fewest: Any, least: Any) -> float:
                 num_high += profile[at] + (profile[at - 1] if at > 0 else 0.0) > 0.25 * sum_edges / edges
         best = max(best, sum_edges / total * num_high / edges - 2 / side)
     return best
+
+
+def _smoothness(luma: Any, width: Any, near: Any, least: Any) -> float:
+    """How smooth the strongest edges are in the smoothest of four directions: the logarithm, to base 2, of how much
+    more pixels differ twice as far apart, by fourth powers; 0 where that is less than `least` in each direction.
+
+    near: pixels.
+    """
+    sums = np.zeros((4, 2))
+    num, slant = 0, int(np.rint(near * math.sqrt(0.5)))
+    # a line per distance, and two columns: of what lies closer together the same is said
+    for y in range(2 * near, len(luma) - 2 * near, near):
+        for x in range(2 * near, width - 2 * near, max(1, near // 2)):
+            here = np.int64(luma[y, x])
+            for direction in range(4):
+                down = 0 if direction == 0 else near if direction == 1 else slant
+                right = near if direction == 0 else 0 if direction == 1 else slant if direction == 2 else -slant
+                once = np.int64(luma[y + down, x + right]) - here
+                twice = np.int64(luma[y + 2 * down, x + 2 * right]) - here
+                sums[direction, 0] += once * once * once * once
+                sums[direction, 1] += twice * twice * twice * twice
+            num += 1
+    smoothest = 0.0
+    for direction in range(4):
+        once, twice = sums[direction, 0] / max(1, num), sums[direction, 1] / max(1, num)
+        if twice >= least:
+            smoothest = max(smoothest, math.log2(twice / max(once, 1.0)))
+    return smoothest

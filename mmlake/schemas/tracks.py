@@ -60,6 +60,7 @@ _SIGNAL = pa.struct(
         optional("pixelation", pa.float32(), "share of the steps across the picture that stand at even distances"),
         optional("noise", pa.float32(), "standard deviation of noise in calm parts, grey levels"),
         optional("combing", pa.float32(), "share of pixels whose lines alternate with those of the other field"),
+        optional("smoothness", pa.float32(), "of edges, in the smoothest direction: 1 sharp, 4 smeared; 0 without any"),
     ]
 )
 _WORD = pa.struct(

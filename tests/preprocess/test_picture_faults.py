@@ -305,6 +305,50 @@ def test_thin_lines_of_a_table_are_no_combs() -> None:
     assert texture_of(page)["combing"] == 0
 
 
+def shapes(seed: int = 7) -> np.ndarray:
+    """Outlined things before a calm ground."""
+    import cv2
+
+    picture, rng = np.full((360, 640), 100, np.uint8), np.random.default_rng(seed)
+    for x, y in rng.integers(0, (600, 320), (30, 2)).tolist():
+        cv2.rectangle(picture, (x, y), (x + 30, y + 30), int(rng.integers(20, 230)), -1)
+        cv2.circle(picture, (y, x // 2), 18, int(rng.integers(20, 230)), -1)
+    return picture
+
+
+def smeared(picture: np.ndarray, length: int, turn: float) -> np.ndarray:
+    """The mean over a straight path of so many pixels."""
+    import cv2
+
+    path = np.linspace(-length / 2, length / 2, 4 * length)
+    kernel = np.zeros((length | 1, length | 1), np.float32)
+    middle = length // 2
+    for along in path:
+        at = np.round([middle + along * np.sin(turn), middle + along * np.cos(turn)]).astype(int)
+        kernel[tuple(np.clip(at, 0, (length | 1) - 1))] += 1 / len(path)
+    return cv2.filter2D(picture, -1, kernel)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.4, 0.8, 1.2, 1.57, 2.4])
+def test_a_picture_is_smooth_along_the_way_of_the_camera(turn: float) -> None:
+    assert texture_of(smeared(shapes(), 20, turn))["smoothness"] > 2.6
+    assert texture_of(smeared(shapes(), 3, turn))["smoothness"] < 2.0
+
+
+def test_grass_and_waves_are_smooth_along_their_blades_where_what_stands_in_them_is_sharp() -> None:
+    grass = smeared(np.random.default_rng(2).integers(0, 256, (360, 640), dtype=np.uint8), 30, 0.0)
+    standing = np.where(shapes() == 100, grass, shapes()).astype(np.uint8)
+    assert texture_of(standing)["smoothness"] < 2.0
+    assert texture_of(smeared(standing, 20, 0.0))["smoothness"] > 2.6
+
+
+def test_noise_and_what_shows_nothing_is_not_smooth() -> None:
+    rng = np.random.default_rng(3)
+    assert texture_of(rng.integers(0, 256, (360, 640), dtype=np.uint8))["smoothness"] < 0.5
+    fog = np.tile(np.linspace(120, 150, 640), (360, 1))
+    assert texture_of(fog.astype(np.uint8))["smoothness"] == 0
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (47, 640), (64, 20)])
 def test_a_picture_too_small_for_blocks_has_no_texture_of(shape: tuple[int, int]) -> None:
     assert set(texture_of(np.zeros(shape, np.uint8)).values()) == {0.0}

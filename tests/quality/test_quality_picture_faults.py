@@ -14,7 +14,7 @@ SOUND = {
     "num_frames": 3.0, "num_black": 0.0, "num_repeated": 0.0, "num_missing": 0.0, "num_swings": 0.0, "flicker": 0.3,
     "luma_low": 119.0, "luma_high": 121.0, "shift_x": 0.01, "shift_y": 0.0, "path": 0.01, "motion": 6.0,
     "spoiled": 0.0, "bar_top": 0.0, "bar_bottom": 0.0, "bar_left": 0.0, "bar_right": 0.0, "bar_edge": 0.0,
-    "lost_rows": 0.0, "blockiness": 0.0, "pixelation": 0.0, "noise": 1.0, "combing": 0.0,
+    "lost_rows": 0.0, "blockiness": 0.0, "pixelation": 0.0, "noise": 1.0, "combing": 0.0, "smoothness": 1.5,
 }  # fmt: skip
 STILL = {"motion": 0.0, "num_repeated": 3.0, "path": 0.0, "shift_x": 0.0}
 
@@ -93,10 +93,17 @@ def test_a_short_burst_of_flashes_is_no_strobe(store):
         ({"combing": 0.0011}, None),
         ({"combing": 0.0013}, "combed"),
         ({"combing": -0.01}, None),
+        ({"smoothness": 2.45}, None),
+        ({"smoothness": 2.55}, "smeared"),
     ],
 )
 def test_a_bound_has_two_sides(store, fields, rule):
     assert broken(store, (24, fields)) == ([] if rule is None else [rule])
+
+
+@pytest.mark.parametrize(("num_smeared", "is_broken"), [(11, []), (12, ["smeared"])])
+def test_a_clip_is_smeared_when_half_of_its_frames_are(store, num_smeared, is_broken):
+    assert broken(store, (num_smeared, {"smoothness": 3.0}), (24 - num_smeared, {})) == is_broken
 
 
 @pytest.mark.parametrize(("num_still", "is_broken"), [(11, []), (13, ["frozen"])])

@@ -37,6 +37,7 @@ FOUND_BY: dict[str, tuple[str, ...]] = {
     "recorded loss": _LOST,
     "compression": ("overcompressed", "coarse_quantizer", "mosaic"),
     "blur": ("blurred_video",),
+    "motion blur": ("smeared",),
     "shake": ("shaken", "motion_overload"),
     "motion overload": ("motion_overload", "shaken"),
     "bars": ("black_bars",),
@@ -49,8 +50,9 @@ FOUND_BY: dict[str, tuple[str, ...]] = {
     "combing": ("combed",),
     "broken frames": ("damaged",),
 }
-# a concealed block is often a piece of the picture before; of frames between two that differ by much nobody can say
-_NOT_PROMISED = ("recorded loss", "broken frames")
+# a concealed block is often a piece of the picture before; of frames between two that differ by much nobody can say;
+# flakes and glints are spots of their own in every moment that a smear is the mean of
+_NOT_PROMISED = ("recorded loss", "broken frames", "motion blur")
 _LABELS, _CLEAN = "damages.csv", ""
 _FILM_SUFFIXES = frozenset({".mp4", ".mkv", ".mov", ".webm", ".avi", ".ts", ".m4v", ".mpg"})
 

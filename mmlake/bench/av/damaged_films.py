@@ -123,6 +123,20 @@ def _blur(film: Film, out: Path, rng: np.random.Generator) -> None:
     _filtered(film, out, f"gblur=sigma={film.width * rng.uniform(0.012, 0.03):.2f}:steps=2")
 
 
+def _motion_blur(film: Film, out: Path, rng: np.random.Generator) -> None:
+    """A camera that swings to and fro while its shutter is open: of each frame the mean over a path of two to five
+    percent of the width."""
+    moments, room = 16, 0.3
+    width, height = _even(film.width * (1 - room)), _even(film.height * (1 - room))
+    speed, slant = rng.uniform(0.02, 0.05) * width * film.rate, rng.uniform(0, 1.57)  # px per s
+    way = room * min(film.width, film.height)
+    # from one side to the other and back, at an even pace
+    swing = f"{way:.2f}*abs(mod(t*{speed / way:.4f},2)-1)"
+    filters = f"fps={film.rate * moments:.4f},crop={width}:{height}:x='{np.cos(slant):.4f}*{swing}'"
+    filters += f":y='{np.sin(slant):.4f}*{swing}',tmix=frames={moments},fps={film.rate:.4f}"
+    _filtered(film, out, filters)
+
+
 def _shaken(film: Film, out: Path, rng: np.random.Generator) -> None:
     """A camera on a truck: jolts of two to four percent of the width, several in a second."""
     width, height = _even(film.width * 0.85), _even(film.height * 0.85)
@@ -228,7 +242,7 @@ def _broken_frames(film: Film, out: Path, rng: np.random.Generator) -> None:
 DAMAGES: dict[str, Damage] = {
     "black": _black, "frozen": _frozen, "strobe": _strobe, "flicker": _flicker, "mosaic": _mosaic,
     "lost packets": _lost_packets, "recorded loss": _recorded_loss, "compression": _coarse, "blur": _blur,
-    "shake": _shaken, "motion overload": _overload, "bars": _bars, "pixel aspect": _aspect,
+    "motion blur": _motion_blur, "shake": _shaken, "motion overload": _overload, "bars": _bars, "pixel aspect": _aspect,
     "repeated frames": _repeated, "dropped frames": _dropped, "noise": _noise, "green": _green,
     "half frame": _half, "combing": _combed, "broken frames": _broken_frames,
 }  # fmt: skip
