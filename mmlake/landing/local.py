@@ -111,9 +111,24 @@ class LocalLanding(Landing):
 
     def has(self, path: str) -> bool:
         try:
-            return path == "." or self.stat(path) is not None or next((True for _ in self._below(native(path))), False)
+            return path == "." or self.stat(path) is not None or self._holds(native(path))
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    def _holds(self, directory: str) -> bool:
+        """Whether `_below` would list anything: of a directory of very many files, each part of it asks."""
+        pending = [directory]
+        while pending:
+            with self._scandir(directory := pending.pop()) as found:
+                for item in found:
+                    if not item.is_dir(follow_symlinks=False):
+                        if left_out_as(item.name) is None:
+                            return True
+                    elif not item.name.startswith("."):
+                        if not os.access(item.path, os.R_OK | os.X_OK):
+                            return True  # it is listed, as refused
+                        pending.append(f"{directory}/{item.name}")
+        return False
 
     def local_path(self, path: str) -> Path | None:
         return self.root / native(path)

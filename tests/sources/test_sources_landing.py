@@ -367,3 +367,10 @@ def test_a_landing_zone_has_a_directory_whose_files_lie_deeper(tmp_path):
         True
     ] * 5
     assert [zone.has(path) for path in ("hidden", "pets", "a.txt/b", "gone")] == [False] * 4
+
+
+def test_whether_a_directory_holds_anything_is_known_at_its_first_file(tmp_path, monkeypatch):
+    """Each part of a directory of very many files asks, and listing it takes as long as it is large."""
+    zone = Landing(land(tmp_path / "in", {"many/.hidden/x": b"", "many/below/a.txt": b"x", "many/b.txt": b"y"}))
+    monkeypatch.setattr(Landing, "_list", lambda *_: pytest.fail("the directory was listed"))
+    assert zone.has("many") and zone.has("many/below") and not zone.has("many/.hidden/y")
