@@ -309,7 +309,7 @@ PICTURE_FAULT_RULES = (
         severity="P2",
         measure="smeared_fraction",
         high=0.5,
-        what="Half of the frames have no edge in some direction: the camera moved while it exposed, or out of focus.",
+        what="Half of the frames have no edge in some direction: the camera moved too fast, or was out of focus.",
         fix="Leave it at its smaller weight, or film with a shorter exposure; deblurring invents what it shows.",
     ),
 )
