@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from mmlake.captions import captions
 from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
+from mmlake.embed.aesthetics import AESTHETIC
 from mmlake.embed.agreement import PICTURE_SOUND, PICTURE_TEXT
 from mmlake.preprocess import (
     AUDIO_DECODER,
@@ -60,8 +61,8 @@ class Modality:
     # captions: units to `captions`, what language models say of them; None where there is nothing to say
     captioner: Callable[..., pa.Table] | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
-    # embed: measures that encoders of the settings take of how far the tracks of a unit agree with each other
-    agreements: tuple[str, ...] = ()
+    # embed: measures that encoders of the settings take: how far the tracks of a unit agree, how much people like it
+    model_measures: tuple[str, ...] = ()
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
     tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
@@ -94,6 +95,7 @@ MODALITIES: dict[str, Modality] = {
             description="still pictures",
             decoder=IMAGE_DECODER,
             measurements=IMAGE_MEASUREMENTS,
+            model_measures=(AESTHETIC,),
             rules=IMAGE_RULES,
             tiers=tiers_of("image"),
             survivors=criteria_of("image"),
@@ -109,7 +111,7 @@ MODALITIES: dict[str, Modality] = {
             splitter=FILM_SPLITTER,
             captioner=partial(captions, describes=True),
             measurements=VIDEO_MEASUREMENTS,
-            agreements=(PICTURE_TEXT, PICTURE_SOUND),
+            model_measures=(PICTURE_TEXT, PICTURE_SOUND, AESTHETIC),
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
             survivors=criteria_of("video"),

@@ -90,7 +90,7 @@ def steering(rows: Iterable[Row]) -> dict[str, str]:
 def measure_columns(modality: Modality) -> list[str]:
     """The measures of the modality that are columns of the catalog, by name; those that the catalog takes from the
     track, as the measurement does, are there already. Raises SettingsError for a name that means something else."""
-    names = {NUM_FAILURES, *modality.agreements}
+    names = {NUM_FAILURES, *modality.model_measures}
     for one in (*modality.measurements, *(scorer.as_measurement() for scorer in modality.scorers)):
         for name in one.measures:
             if not is_taken(name):

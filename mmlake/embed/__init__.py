@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from mmlake.embed.agreement import Cosine, agreement, steers
+from mmlake.embed.agreement import ModelMeasure, model_measures, steers
 from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_queries, encode_text_query
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
 __all__ = [
     "ENCODERS",
-    "Cosine",
     "EmbedSettings",
     "Encoder",
+    "ModelMeasure",
     "ModelSource",
     "UnusableQuery",
-    "agreement",
     "embed",
     "encode_file_query",
     "encode_text_queries",
     "encode_text_query",
     "encoder_for",
+    "model_measures",
     "steers",
 ]

@@ -1,14 +1,16 @@
-"""How far the pictures of films agree with their words and their sound, by encoders that the settings have weights of.
+"""What encoders of which the settings have weights say of units: how far the pictures of films agree with their words
+and their sound, and how much people would like the pictures.
 
-Enters: tracks of units. Leaves: two cosines of each, and why one is missing. Pictures and words lie in one space (CLIP,
+Enters: tracks of units. Leaves: numbers of each, and why one is missing. Pictures and words lie in one space (CLIP,
 SigLIP). Pictures and sounds have none in common: there both are compared with the same list of things, by an encoder
-each that knows texts (CLIP, CLAP), and the cosine is that of the two profiles over the list.
+each that knows texts (CLIP, CLAP), and the cosine is that of the two profiles over the list. The aesthetic score is
+that of a head on the vectors of CLIP (`aesthetics.py`), of films the mean over their keyframes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,15 +22,17 @@ from numpy.typing import NDArray
 from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.compute import Executor
 from mmlake.embed import media as media_of
+from mmlake.embed.aesthetics import AESTHETIC, AestheticHead
 from mmlake.embed.embedding import Running
 from mmlake.embed.encoders import ENCODERS, Encoder
-from mmlake.embed.media import Media, evenly
+from mmlake.embed.media import Media, evenly, picture_blobs
 from mmlake.embed.settings import EmbedSettings
 from mmlake.spans import Shared
 from mmlake.store import Blobs
 
 PICTURE_TEXT, PICTURE_SOUND = "picture_text_cosine", "picture_sound_cosine"
-REVISION = "1"  # of the way that cosines are taken; counted up when it gives other numbers
+REVISION = "2"  # of the way that numbers are taken; counted up when it gives other numbers
+_DECIMALS = 4  # of what is taken: below lies the noise of which pictures share a batch
 _PASSAGE_WORDS, _MAX_PASSAGES = 40, 8  # CLIP reads 77 tokens
 # what is both visible and audible, of the classes that AudioSet and ImageNet share, and people at what they do
 THINGS = (
@@ -42,10 +46,12 @@ THINGS = (
     "a factory", "a tractor", "a video game", "silence", "a snowy landscape", "a street at night", "a speech on stage",
 )  # fmt: skip
 _SEEN, _SOUNDING = "a photo of {}", "the sound of {}"
+_NO_HEAD = "no head of CLIP in quality.aesthetic_head, or no clip in embed.models"
+_NOTHING_SEEN = Failure(5003, "num_keyframes=0 not in [1, inf)")
 
 
 @dataclass(frozen=True, slots=True)
-class Cosine:
+class ModelMeasure:
     """One number of a unit: the value, or why there is none; and who took it."""
 
     measure: str
@@ -57,65 +63,108 @@ class Cosine:
 
 def chosen(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) -> dict[str, tuple[Encoder, ...]]:
     """Measure -> the encoders that take it: the first of the table that have weights in the settings; none where one
-    is missing."""
+    is missing. A head is of CLIP alone: of other vectors of as many numbers it gives noise."""
     able = [row for row in encoders.values() if row.name in settings.models and "text" in row.modalities]
     seeing = [row for row in able if "video" in row.modalities][:1]
     by_sound = [row for row in able if "audio" in row.modalities][:1]
-    return {PICTURE_TEXT: tuple(seeing), PICTURE_SOUND: (*seeing, *by_sound) if seeing and by_sound else ()}
+    return {
+        PICTURE_TEXT: tuple(seeing),
+        PICTURE_SOUND: (*seeing, *by_sound) if seeing and by_sound else (),
+        AESTHETIC: tuple(row for row in seeing if row.name == "clip"),
+    }
 
 
-def steers(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) -> dict[str, str]:
-    """What a stamp says of the encoders: measure -> their names and sources."""
+def steers(
+    measures: Sequence[str], settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS, *, head: str = ""
+) -> dict[str, str]:
+    """What a stamp says of the encoders, and of the head, that take these measures."""
     found = {}
     for measure, rows in chosen(settings, encoders).items():
+        if measure not in measures:
+            continue
+        rows = rows if head or measure != AESTHETIC else ()
         sources = [settings.models[row.name] for row in rows]
         named = [f"{row.name} {one.path} {one.revision}".strip() for row, one in zip(rows, sources, strict=True)]
+        named += [head] if rows and measure == AESTHETIC else []
         named += [settings.precision] if rows and settings.precision != "float32" else []
         frames = [f"{settings.keyframes_per_s:g}/s to {settings.max_keyframes}"] if rows else []
-        found[f"agreement/{measure}"] = " + ".join([REVISION, *named, *frames])
+        found[f"models/{measure}"] = " + ".join([REVISION, *named, *frames])
     return found
 
 
-def agreement(
+def model_measures(
     tracks: pa.Table,
+    modality: str,
+    measures: Sequence[str],
     *,
     store: Blobs,
     executor: Executor,
     settings: EmbedSettings,
+    head: str = "",
     encoders: Mapping[str, Encoder] = ENCODERS,
     runner: Runner = IN_PROCESS,
-) -> Iterator[tuple[str, Cosine]]:
-    """(digest, number) of both cosines of every unit. tracks: those that decoded, of films, units of one item next to
-    each other. Raises ModelMissing where weights that the settings name are not there."""
+) -> Iterator[tuple[str, ModelMeasure]]:
+    """(digest, number) of each of the measures and every unit; null with a note where settings name no weights.
+
+    tracks: those that decoded, of images or films, units of one item next to each other. head: the file that
+    `AestheticHead.of` reads; empty for none. Raises ModelMissing where weights that the settings name are not there,
+    SettingsError where the head is not one of this CLIP.
+    """
     rows = chosen(settings, encoders)
     digests = tracks.column("digest").to_pylist()
+    scored = AESTHETIC in measures and bool(head and rows[AESTHETIC])
+    compared = PICTURE_TEXT in measures and bool(rows[PICTURE_TEXT])
+    run, seeing = _Run(tracks, modality, store, executor, settings, runner), rows[PICTURE_TEXT]
+    with_head = AestheticHead.of(head) if scored and digests else None
+    seen = run.seen(seeing[0], with_head) if digests and (scored or compared) else {}
+    if AESTHETIC in measures and with_head is None:
+        yield from _without(digests, AESTHETIC, _NO_HEAD)
+    elif with_head is not None:
+        yield from run.scores(seen, seeing[0], with_head)
+    if PICTURE_TEXT in measures:
+        yield from _agreements(run, digests, rows, {digest: _pooled(one) for digest, one in seen.items()})
+
+
+def _agreements(
+    run: _Run, digests: Sequence[str], rows: Mapping[str, tuple[Encoder, ...]], seen: Vectors
+) -> Iterator[tuple[str, ModelMeasure]]:
+    """Both cosines of every unit. seen: the vectors of their pictures."""
     if not rows[PICTURE_TEXT] or not digests:
         yield from _without(digests, PICTURE_TEXT, "no encoder of pictures and texts in embed.models, such as clip")
         yield from _without(digests, PICTURE_SOUND, "no encoders of pictures and of sounds in embed.models")
         return
-    run = _Run(tracks, store, executor, settings, runner)
     (seeing,) = rows[PICTURE_TEXT]
-    seen = run.vectors(seeing, "pictures")
     yield from run.cosines(PICTURE_TEXT, seen, run.texts(seeing), (seeing,))
     if not rows[PICTURE_SOUND]:
         yield from _without(digests, PICTURE_SOUND, "no encoder of sounds and texts in embed.models, such as clap")
         return
     by_sound = rows[PICTURE_SOUND][1]
-    sounding = run.vectors(by_sound, "sound")
     yield from run.cosines(
         PICTURE_SOUND,
         run.profiles(seeing, _SEEN, seen),
-        run.profiles(by_sound, _SOUNDING, sounding),
+        run.profiles(by_sound, _SOUNDING, run.sounds(by_sound)),
         (seeing, by_sound),
     )
 
 
-def _without(digests: Iterable[str], measure: str, note: str) -> Iterator[tuple[str, Cosine]]:
+def _without(digests: Iterable[str], measure: str, note: str) -> Iterator[tuple[str, ModelMeasure]]:
     for digest in digests:
-        yield digest, Cosine(measure, None, note, "agreement", REVISION)
+        yield digest, ModelMeasure(measure, None, note, "agreement", REVISION)
 
 
 Vectors = dict[str, NDArray[Any] | Failure]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is kept of the pictures of one unit."""
+
+    vector: NDArray[Any]  # the mean of their unit vectors
+    score: float | None  # the mean of their scores, where there is a head
+
+
+def _pooled(one: _Seen | Failure) -> NDArray[Any] | Failure:
+    return one if isinstance(one, Failure) else one.vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +172,41 @@ class _Run:
     """The tracks, and what their vectors are made with."""
 
     tracks: pa.Table
+    modality: str
     store: Blobs
     executor: Executor
     settings: EmbedSettings
     runner: Runner
 
-    def vectors(self, row: Encoder, reads: str) -> Vectors:
-        """Digest -> the vector of its keyframes or its sound, or why it has none."""
+    def seen(self, row: Encoder, head: AestheticHead | None) -> dict[str, _Seen | Failure]:
+        """Digest -> what its pictures are, one by one, or why it has none."""
+        running = Running.start(row, self.executor, self.settings)
+        blobs = {track["digest"]: picture_blobs(track, self.modality, self.settings) for track in self._rows()}
+        parts = ((digest, blob) for digest, of_unit in blobs.items() for blob in of_unit)
+        found: dict[str, _Seen | Failure] = {digest: _NOTHING_SEEN for digest, one in blobs.items() if not one}
+        waiting: dict[str, list[NDArray[Any] | Failure]] = {}
+        for (digest, _), made in running.vectors(parts, opened=partial(_picture, self.store), runner=self.runner):
+            of_unit = waiting.setdefault(digest, [])
+            of_unit.append(made)
+            if len(of_unit) == len(blobs[digest]):
+                found[digest] = _seen(waiting.pop(digest), head)
+        return found
+
+    def scores(
+        self, seen: Mapping[str, _Seen | Failure], row: Encoder, head: AestheticHead
+    ) -> Iterator[tuple[str, ModelMeasure]]:
+        """The aesthetic score of each unit."""
+        revision = f"{Running.start(row, self.executor, self.settings).model.revision}+{head.revision}"
+        for digest, one in seen.items():
+            value, note = (None, one.reason) if isinstance(one, Failure) else (one.score, None)
+            yield digest, ModelMeasure(AESTHETIC, value, note, f"{row.name}+aesthetic", revision)
+
+    def sounds(self, row: Encoder) -> Vectors:
+        """Digest -> the vector of its sound, or why it has none."""
         running = Running.start(row, self.executor, self.settings)
         with Shared() as shared:
             opened = partial(
-                media_of.from_track, modality="video", reads=reads, store=self.store, shared=shared,
+                media_of.from_track, modality=self.modality, reads="sound", store=self.store, shared=shared,
                 settings=self.settings,
             )  # fmt: skip
             found = running.vectors(self._rows(), opened=opened, runner=self.runner)
@@ -169,7 +242,7 @@ class _Run:
 
     def cosines(
         self, measure: str, left: Vectors, right: Vectors, rows: Sequence[Encoder]
-    ) -> Iterator[tuple[str, Cosine]]:
+    ) -> Iterator[tuple[str, ModelMeasure]]:
         """The cosine of both vectors of each unit."""
         models = [Running.start(row, self.executor, self.settings).model for row in rows]
         producer = "+".join(row.name for row in rows)
@@ -181,12 +254,29 @@ class _Run:
             if note is None and (a is None or b is None):
                 note = "no transcript to compare"
             elif note is None:
-                value = round(float(_units(np.asarray(a, np.float64)) @ _units(np.asarray(b, np.float64))), 6)
-            yield digest, Cosine(measure, value, note, producer, revision)
+                value = round(float(_units(np.asarray(a, np.float64)) @ _units(np.asarray(b, np.float64))), _DECIMALS)
+            yield digest, ModelMeasure(measure, value, note, producer, revision)
 
     def _rows(self) -> Iterator[Mapping[str, Any]]:
         for batch in self.tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256):
             yield from batch.to_pylist()
+
+
+@contextmanager
+def _picture(store: Blobs, part: tuple[str, str]) -> Iterator[Media]:
+    """(digest of a unit, blob of one of its pictures) as an encoder reads it."""
+    yield Media(part[0], "image", encoded=(store.read(part[1]),))
+
+
+def _seen(made: Sequence[NDArray[Any] | Failure], head: AestheticHead | None) -> _Seen | Failure:
+    """What is kept of the vectors of all pictures of a unit; the first failure where one has none."""
+    vectors = [one for one in made if not isinstance(one, Failure)]
+    if len(vectors) < len(made):
+        return next(one for one in made if isinstance(one, Failure))
+    units = _units(np.array(vectors, np.float64))
+    return _Seen(
+        _units(units.mean(axis=0)), None if head is None else round(float(head.scores(units).mean()), _DECIMALS)
+    )
 
 
 def _text(part: tuple[str, str]) -> AbstractContextManager[Media]:

@@ -90,9 +90,7 @@ def from_track(
             raise UnreadableItem(_NOTHING, "a span has no bytes of its own, and this encoder reads nothing else")
         yield Media(digest, modality, encoded=(store.read(digest),))
     else:
-        check_pictures(modality)
-        frames = evenly(row["keyframes"] or [], settings.num_keyframes(row["duration_s"]))
-        blobs = [digest] if modality == "image" else [frame["digest"] for frame in frames]
+        blobs = picture_blobs(row, modality, settings)
         signals = [(one["luma"], one["luma_std"], one["change"]) for one in row["signals"] or []]
         yield Media(
             digest,
@@ -100,6 +98,15 @@ def from_track(
             encoded=tuple(store.read(blob) for blob in blobs),
             signals=np.array(signals, np.float32).reshape(-1, 3),
         )
+
+
+def picture_blobs(row: Mapping[str, Any], modality: str, settings: EmbedSettings) -> list[str]:
+    """The blobs of the pictures that encoders read of a unit, in order: the image itself, or keyframes of a film.
+    row: as for `from_track`."""
+    check_pictures(modality)
+    if modality == "image":
+        return [row["digest"]]
+    return [one["digest"] for one in evenly(row["keyframes"] or [], settings.num_keyframes(row["duration_s"]))]
 
 
 def check_pictures(modality: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.pictures import opaque, picture_formats
+from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
 from mmlake.quality.image_fidelity import FIDELITY_MEASURES, Decoded, fidelity
@@ -161,4 +162,5 @@ IMAGE_RULES = (
         fix="Crop it, or leave it at its smaller weight.",
     ),
     DAMAGED,
+    UNAESTHETIC,
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mmlake.errors import SettingsError
+from mmlake.records import LATER
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +20,9 @@ class QualitySettings:
     # use is changed for all of them
     disabled: tuple[str, ...] = ()
     # rule names that are not applied
+    aesthetic_head: str = field(default="", metadata=LATER)
+    # file of safetensors with the head that scores the vectors of `embed.models.clip` by how much people would like a
+    # picture (LAION's, for CLIP ViT-L/14 of OpenAI); empty for no such score
 
     def __post_init__(self) -> None:
         """Refuse ranges that nothing fulfils. Names are checked where the rules are known (`mmlake.parts`)."""

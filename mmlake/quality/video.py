@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
@@ -214,6 +215,7 @@ VIDEO_RULES = (
     UNSPOKEN_CUES,
     FOREIGN_WORDS,
     *MISMATCH_RULES,
+    UNAESTHETIC,
     DAMAGED,
     *SYNC_RULES,
 )

@@ -54,17 +54,20 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
         runner=job.runner,
         advance=job.advance,
     )
-    return quality.with_measures(measured, _agreements(job, tracks)) if job.row.agreements else measured
+    return quality.with_measures(measured, _model_measures(job, tracks)) if job.row.model_measures else measured
 
 
-def _agreements(job: Job, tracks: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows of measures that encoders take of how far the tracks of a unit agree."""
+def _model_measures(job: Job, tracks: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows of the measures that encoders take."""
     lake = job.lake
-    found = embed.agreement(
+    found = embed.model_measures(
         contracts.made(tracks),
+        job.modality,
+        job.row.model_measures,
         store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
+        head=lake.settings.quality.aesthetic_head,
         encoders=lake.parts.encoders,
         runner=job.runner,
     )
@@ -75,8 +78,11 @@ def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     row = lake.parts.modality(modality)
     revisions = {f"measurements/{one.name}": one.revision for one in row.measurements}
     revisions |= {f"scorers/{one.name}": one.revision for one in row.scorers}
-    agreeing = embed.steers(lake.settings.embed, lake.parts.encoders) if row.agreements else {}
-    return parts.steering([*row.measurements, *row.scorers]) | revisions | agreeing
+    settings = lake.settings
+    by_models = embed.steers(
+        row.model_measures, settings.embed, lake.parts.encoders, head=settings.quality.aesthetic_head
+    )
+    return parts.steering([*row.measurements, *row.scorers]) | revisions | by_models
 
 
 def _check_measures(job: Job, measures: pa.Table) -> int:

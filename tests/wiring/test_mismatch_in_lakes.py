@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from mmlake import compute, pipeline, publish
 from mmlake.bench.av.clock_films import JUMP, clicks, event_film, event_times
@@ -16,7 +17,7 @@ from mmlake.lake import Lake
 from mmlake.loader import ShardStream
 from mmlake.publish.version import publish_version
 from mmlake.settings import Settings
-from tests.embed.tiny_models import saved
+from tests.embed.tiny_models import picture, saved
 
 pytestmark = pytest.mark.slow
 DURATION_S = 20.0
@@ -43,8 +44,13 @@ def lake(tmp_path_factory):
     for seed, (name, offset_s) in enumerate(OFFSETS_S.items()):
         film(base / "in" / "films" / f"{name}.mp4", offset_s, seed)
     (base / "in" / "films" / "worded.txt").write_text("a photo of dog")
+    (base / "in" / "pictures").mkdir()
+    (base / "in" / "pictures" / "one.png").write_bytes(picture(1))
     # drawn grounds are squares; a bound that no cosine holds, where there is one
+    head = base / "head.safetensors"
+    save_file({"weight": np.zeros((1, 12), np.float32), "bias": np.array([7.25], np.float32)}, head)
     quality = {
+        "aesthetic_head": str(head),
         "bounds": {"pictures_unlike_words": (1.5, None)},
         "disabled": ("wrong_transcript", "mosaic", "overcompressed"),
     }
@@ -72,7 +78,8 @@ def weights(lake: Lake, recipe: str) -> dict[str, float]:
     found = {}
     for sample in stream:
         digests = [part["digest"] for part in json.loads(sample["json"])["parts"] if part["digest"] in names]
-        found[next(one for one in OFFSETS_S if one in names[digests[0]])] = sample["__weight__"]
+        film_name = next((one for one in OFFSETS_S if one in names[digests[0]]), None)  # None: the picture
+        found |= {} if film_name is None else {film_name: sample["__weight__"]}
     return found
 
 
@@ -97,3 +104,9 @@ def test_each_film_has_the_verdict_of_what_was_planted(lake) -> None:
 def test_p0_never_enters_p1_is_isolated_and_p2_has_its_weight_in_the_loader(lake) -> None:
     assert weights(lake, "curated") == {"little": 0.5, "right": 1.0, "worded": 0.5}
     assert set(weights(lake, "isolated")) == {"late", "little", "right", "worded"}
+
+
+def test_pictures_and_films_have_the_score_of_the_head_in_the_catalog(lake) -> None:
+    rows = lake.catalog.read(["modality", "aesthetic_score"]).to_pylist()
+    scores = {(row["modality"], row["aesthetic_score"]) for row in rows if row["modality"] in ("image", "video")}
+    assert scores == {("image", 7.25), ("video", 7.25)}
