@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING
 
 from mmlake.formats import sniff
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
 
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _SKIPPED = frozenset(
@@ -19,6 +23,8 @@ _BREAKS = frozenset(
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*+")  # a line's end and all white space around it
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_WORD = re.compile(r"[^\W\d_]+")
+_HIDDEN = re.compile("hid|noprint")  # what a reader of the page does not see
 # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
 _MAX_LEFT_OPEN = 100
 
@@ -43,10 +49,30 @@ def main_text(page: str) -> str:
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
     # as characters, not bytes: the page is decoded already, and a declared charset inside it would be applied twice
+    tree = trafilatura.load_html(page)
+    if tree is None:
+        return strip_tags(page)
+    _unname_words(tree)
     found = trafilatura.extract(
-        page, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
+        tree, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
     )
     return found or strip_tags(page)
+
+
+def _unname_words(tree: HtmlElement) -> None:
+    """Takes the names of classes from the words of a sentence: trafilatura leaves out any span whose class names a
+    menu, a button or an author, which is how DocBook and Sphinx mark words of their sentences. A paragraph of which
+    spans are the greater part, such as a list of tags, keeps them."""
+    for paragraph in tree.iter("p"):
+        spans = [span for span in paragraph.iter("span") if span.keys() and not _HIDDEN.search(span.get("class", ""))]
+        if not spans:
+            continue
+        num_marked = len(_WORD.findall(" ".join(paragraph.xpath(".//text()[ancestor::span]"))))
+        num_own = len(_WORD.findall(" ".join(paragraph.xpath(".//text()[not(ancestor::span)]"))))
+        if 2 * num_own >= num_marked:
+            for span in spans:
+                span.attrib.pop("class", None)
+                span.attrib.pop("id", None)
 
 
 def strip_tags(page: str) -> str:

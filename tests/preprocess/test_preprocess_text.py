@@ -80,6 +80,22 @@ def test_a_page_gives_its_article_alone():
     assert "Sports" not in text
 
 
+def test_a_page_keeps_the_words_of_a_sentence_that_it_marks():
+    """Requirement: a class on words of a sentence, as DocBook and Sphinx write it, takes no word from the text."""
+    marked = '<p>Choose <span class="guimenu">Filters</span> → <span class="guimenuitem">Lava</span> to begin.</p>'
+    text = read(PAGE.replace("</article>", marked + "</article>").encode(), "text/html")
+    assert "Choose Filters → Lava to begin." in text
+
+
+def test_a_list_of_tags_and_hidden_words_are_no_words_of_a_page():
+    tags = '<p>Tags: <span class="tags">rivers floods roads bridges</span></p>'
+    hidden = '<p>The bridge is open <span class="note hidden">invisible</span> again since noon.</p>'
+    text = read(PAGE.replace("</article>", tags + hidden + "</article>").encode(), "text/html")
+    assert "The bridge is open" in text
+    assert "bridges" not in text
+    assert "invisible" not in text
+
+
 def test_a_page_is_known_by_its_bytes_too():
     assert "<p>" not in read(PAGE.encode(), None)
 
