@@ -54,6 +54,22 @@ def picture_formats() -> tuple[str, ...]:
     return tuple(name for name in Image.ID if name not in _PROGRAMS)
 
 
+def draft_colour(picture: Image, side_px: int) -> None:
+    """Lets libjpeg shrink a JPEG while it decodes: to YCbCr, or to RGB where the file stores that, of which libjpeg
+    makes grey but no YCbCr."""
+    picture.draft("RGB" if _stores_rgb(picture) else "YCbCr", (side_px, side_px))
+
+
+def _stores_rgb(picture: Image) -> bool:
+    """By libjpeg's rule (jdapimin.c, default_decompress_parms): JFIF is YCbCr, Adobe says which, else the components'
+    names decide."""
+    if "jfif" in picture.info:
+        return False
+    if "adobe" in picture.info:
+        return picture.info.get("adobe_transform") == 0
+    return bytes(component[0] for component in getattr(picture, "layer", ())) == b"RGB"
+
+
 def shown(picture: Image) -> Image:
     """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, and 16 bits scaled to 8, which
     Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may be turned."""

@@ -20,7 +20,7 @@ from mmlake.dedup import image_tints, perceptual, recoding
 from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.picture_pieces import DETAIL_PX, pieces
-from mmlake.pictures import picture_formats, shown
+from mmlake.pictures import draft_colour, picture_formats, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -124,7 +124,7 @@ def _tint(data: bytes, seen: Image, *, is_asked: bool) -> NDArray[np.uint64]:
     if not is_asked:
         return np.empty(0, np.uint64)
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
-        picture.draft("YCbCr", (image_tints.REDUCED_PX, image_tints.REDUCED_PX))
+        draft_colour(picture, image_tints.REDUCED_PX)
         return perceptual.pack_bytes(image_tints.tints(shown(picture)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.pictures import opaque, picture_formats
+from mmlake.pictures import draft_colour, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
@@ -63,7 +63,7 @@ def decoded(data: bytes) -> Decoded:
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
             mode, stored_px = picture.mode, max(picture.size)
-            picture.draft("YCbCr", (_FULL_SIDE_PX, _FULL_SIDE_PX))
+            draft_colour(picture, _FULL_SIDE_PX)
             tables = getattr(picture, "quantization", None)
             return Decoded(
                 luma_HW=np.asarray(_grey(picture), dtype=np.float32),
@@ -111,7 +111,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="10",
+        revision="11",
     ),
     DAMAGE_MEASUREMENT,
 )

@@ -123,6 +123,18 @@ def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
     assert all(len(image.fingerprint(coded(one, "PNG"))["luma"]) == 128 for one in (clear, deep))
 
 
+def test_a_drawing_in_a_jpeg_that_stores_rgb_has_its_tints():
+    """Requirement: libjpeg makes no YCbCr of RGB; the tints of what may be drawn are kept all the same."""
+    from PIL import Image
+
+    drawn, stored, usual = Image.new("RGB", (96, 96), "white"), io.BytesIO(), io.BytesIO()
+    drawn.paste("red", (20, 20, 70, 70))
+    drawn.save(stored, "JPEG", keep_rgb=True)
+    drawn.save(usual, "JPEG")
+    tints, asked = (image.fingerprint(file.getvalue())["tint"] for file in (stored, usual))
+    assert len(tints) == len(asked) > 0
+
+
 def test_a_picture_in_cielab_has_a_fingerprint():
     from PIL import Image, ImageCms
 

@@ -37,10 +37,12 @@ def text_track(text: str, *, role: str = "document") -> dict[str, object]:
     )
 
 
-def image_track(store: BlobStore, picture: Image.Image, kind: str = "PNG") -> dict[str, object]:
+def image_track(
+    store: BlobStore, picture: Image.Image, kind: str = "PNG", *, keep_rgb: bool = False
+) -> dict[str, object]:
     """The track of a picture, whose bytes are in the store."""
     sink = io.BytesIO()
-    picture.save(sink, kind)
+    picture.save(sink, kind, keep_rgb=keep_rgb)
     return track(store.put(sink.getvalue()), "image", width_px=picture.width, height_px=picture.height)
 
 

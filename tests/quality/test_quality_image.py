@@ -21,6 +21,11 @@ def test_a_sharp_picture_is_clean(store, seed):
     assert rules_broken(image_track(store, picture(seed), "JPEG"), store) == []
 
 
+def test_a_jpeg_that_stores_rgb_is_measured(store):
+    """Requirement: libjpeg makes no YCbCr of RGB; such a picture is as good as any."""
+    assert rules_broken(image_track(store, picture(0).convert("RGB"), "JPEG", keep_rgb=True), store) == []
+
+
 @pytest.mark.parametrize(("side_px", "is_broken"), [(32, False), (31, True)])
 def test_thirty_two_pixels_are_the_smallest_side(store, side_px, is_broken):
     assert ("too_small" in rules_broken(image_track(store, picture(size=(64, side_px))), store)) == is_broken
