@@ -232,7 +232,7 @@ def demo(
 @app.command(rich_help_panel="Run")
 def ui(
     lake: LakeOption = DEFAULT_LAKE,
-    port: Annotated[int, typer.Option(help="Port of the web server, on 127.0.0.1.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the web server, on 127.0.0.1.")] = 3000,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     landing: LandingZonesOption = None,

@@ -40,7 +40,9 @@ def ann(
         Path | None, typer.Option("--lake", help="Measure on the vectors of this lake instead of generated ones.")
     ] = None,
     modality: Annotated[str, typer.Option("--modality", help="Whose vectors of the lake.")] = "text",
-    out: Annotated[Path, typer.Option("--out", help="Folder of ann.json, ann.csv and ann.svg.")] = Path("bench"),
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder of ann.json, ann.csv and ann.svg.")
+    ] = Path("bench"),
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: a few CPU seconds.")] = False,
     settings: SettingsOption = None,
     as_json: JsonOption = False,

@@ -25,7 +25,7 @@ def av(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the media that are made.")] = 0,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Cases of each kind.")] = 6,
     list_parts: Annotated[bool, typer.Option("--list", help="Only name the parts and the truth they read.")] = False,
-    out: Annotated[Path, typer.Option("--out", help="Folder of av.json and av.csv.")] = Path("bench"),
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of av.json and av.csv.")] = Path("bench"),
     as_json: JsonOption = False,
 ) -> None:
     """How well shots, damages, voices, words and clocks are found: a figure per kind of case with what is wanted of it.

@@ -21,7 +21,7 @@ def clusters(
         str | None, typer.Argument(help="Digest of any unit of a cluster, or its first characters: makes its page.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The page to write; cluster-DIGEST.html when left out.")
+        Path | None, typer.Option("--out", dir_okay=False, help="The page to write; cluster-DIGEST.html when left out.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=2_000, help="Clusters listed, or duplicates shown.")] = 20,
     modality: Annotated[str | None, typer.Option("--modality", help="Only text, image, video or audio.")] = None,

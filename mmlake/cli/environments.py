@@ -23,6 +23,7 @@ FolderOption = Annotated[
     Path | None,
     typer.Option(
         "--folder",
+        file_okay=False,
         envvar="MMLAKE_ENVIRONMENTS",
         help="Where environments lie; a lake finds them by `preprocess.environments`. Default: the user's cache.",
     ),

@@ -207,13 +207,16 @@ def compile_(as_json: JsonOption = False) -> None:
 
 
 @app.command(rich_help_panel="Maintain", hidden=True)
-def docs(out: Annotated[Path, typer.Option("--out", help="Folder of the generated pages.")] = Path("docs")) -> None:
+def docs(
+    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the generated pages.")] = Path("docs"),
+) -> None:
     """Write the pages that are made from the code: errors.md and cli.md.
 
     Example: `mmlake docs --out docs`
     """
     from mmlake.cli.pages import cli_page, errors_page
 
+    out.mkdir(parents=True, exist_ok=True)
     for name, text in (("errors.md", errors_page()), ("cli.md", cli_page(app))):
         (out / name).write_text(text, encoding="utf-8")
     typer.echo(json.dumps({"written": ["errors.md", "cli.md"]}))

@@ -16,7 +16,9 @@ from mmlake.drawing import table
 @app.command(rich_help_panel="Inspect")
 def review(
     rule: Annotated[str, typer.Argument(help="Name of the rule, as `mmlake errors` has it.")],
-    out: Annotated[Path, typer.Option("--out", help="Directory of review.html and verdicts.csv.")] = Path("review"),
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Directory of review.html and verdicts.csv.")
+    ] = Path("review"),
     count: Annotated[int, typer.Option("--count", min=1, max=500, help="Units on either side of the bound.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draw.")] = 0,
     modality: Annotated[

@@ -14,7 +14,10 @@ from mmlake.drawing import table
 
 @app.command(rich_help_panel="Run")
 def transcode(
-    out: Annotated[Path, typer.Argument(help="Folder of the renditions; what it holds already is not made again.")],
+    out: Annotated[
+        Path,
+        typer.Argument(file_okay=False, help="Folder of the renditions; what it holds already is not made again."),
+    ],
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
     codec: Annotated[str, typer.Option(help="h264, or hevc.")] = "h264",

@@ -345,7 +345,7 @@ def verify(
 @app.command(rich_help_panel=PANEL)
 def tracks(
     version: Annotated[str, typer.Argument(help="Version, branch, tag or id; its training shards are there.")],
-    out: Annotated[Path, typer.Option("--out", help="File of JSON lines.")] = Path("tracks.jsonl"),
+    out: Annotated[Path, typer.Option("--out", dir_okay=False, help="File of JSON lines.")] = Path("tracks.jsonl"),
     show: Annotated[
         int, typer.Option("--show", min=0, help="Write nothing, and draw this many films with the most to show.")
     ] = 0,

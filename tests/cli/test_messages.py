@@ -30,6 +30,11 @@ def _failed(*words: object, error: type[BaseException] = SettingsError, match: s
         raise result.exception
 
 
+def _one_line(result: Result) -> str:
+    """What was printed, without the box and the line breaks that depend on the length of a path."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
 @pytest.fixture
 def landing(tmp_path: Path) -> Path:
     make.land(tmp_path / "landing", {"a.jsonl": make.jsonl([make.prose(1)])})
@@ -175,3 +180,40 @@ def test_a_failed_step_is_explained_in_our_words_where_there_are_some(raised, ca
     result = job.execute_in_process(raise_on_error=False, run_config={"loggers": {"console": {"config": {}}}})
     (event,) = [event for event in result.all_events if event.is_step_failure]
     assert root_cause(event) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("review", "blurred", "--out"),
+        ("transcode",),
+        ("bench", "ann", "--out"),
+        ("bench", "av", "--out"),
+        ("docs", "--out"),
+        ("environments", "add", "demucs", "--folder"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_file_where_a_directory_is_to_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Most of these ended in a traceback."""
+    (tmp_path / "a.txt").write_bytes(b"mine")
+    result = run(*words, tmp_path / "a.txt")
+    assert (result.exit_code, "is a file" in _one_line(result)) == (2, True)
+    assert (tmp_path / "a.txt").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("words", [("tracks", "curated", "--out"), ("clusters", "3f2a9c41", "--out")])
+def test_a_directory_where_a_file_is_to_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It named the file that is renamed in the end."""
+    result = run(*words, tmp_path)
+    assert (result.exit_code, "is a directory" in _one_line(result)) == (2, True)
+
+
+def test_the_folder_of_the_generated_pages_is_made(tmp_path: Path) -> None:
+    assert run("docs", "--out", tmp_path / "new" / "docs").exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "new" / "docs").iterdir()) == ["cli.md", "errors.md"]
+
+
+@pytest.mark.parametrize("port", [0, 65_536])
+def test_a_port_that_no_machine_has_is_refused(port: int) -> None:
+    assert run("ui", "--port", port).exit_code == 2
