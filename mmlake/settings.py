@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from mmlake.captions import CaptionSettings
 from mmlake.compute import ComputeSettings
@@ -38,6 +38,8 @@ from mmlake.speech.denoise import DENOISERS
 from mmlake.store import StoreSettings
 from mmlake.versions.settings import PublishSettings
 from mmlake.voices.settings import SpeakerSettings
+
+_ELEMENTS: dict[Any, str] = {str: "texts", int: "whole numbers"}  # what lists of settings hold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,13 +120,15 @@ class Settings:
                 raise SettingsError(
                     f"{where}: [{name}] has values of another kind than the settings, expected {expected}; correct them"
                 )
+            if strange := _strange_elements(kind, plain):
+                raise SettingsError(f"{where}: [{name}] has lists of something else: {strange}; correct them")
             try:
                 sections[name] = kind(**plain)
             # a nested table with unknown names or values of another kind
             except (TypeError, ValueError, AttributeError) as error:
                 raise SettingsError(
                     f"{where}: [{name}] has a nested value that does not fit, among {sorted(plain)}; compare "
-                    f"it with the comments in mmlake/{name}/settings.py"
+                    f"it with the comments in {kind.__module__.replace('.', '/')}.py"
                 ) from error
         return cls(**sections)
 
@@ -138,6 +142,17 @@ def _is_alike(default: Any, value: Any) -> bool:
     if isinstance(default, float):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     return type(value) is type(default)
+
+
+def _strange_elements(kind: type, given: dict[str, Any]) -> str:
+    """The first element of each list that is not of the type that the field says, with that type; empty for none."""
+    found = []
+    for name, hint in get_type_hints(kind).items():
+        wanted = get_args(hint)[0] if get_origin(hint) is tuple else None
+        values = given.get(name) if wanted in _ELEMENTS else None
+        strange = [one for one in values or () if type(one) is not wanted]
+        found += [f"{name} holds {strange[0]!r}, expected {_ELEMENTS[wanted]}"] if wanted and strange else []
+    return ", ".join(found)
 
 
 def _toml(path: Path) -> dict[str, Any]:
