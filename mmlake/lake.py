@@ -263,10 +263,8 @@ class Lake:
         remembered = self._memory().get("landing")
         names = sorted(remembered) if isinstance(remembered, dict) else []
         if unknown := [name for name, place in given.items() if not place and name not in names]:
-            raise SettingsError(
-                f"lake {self.root} has no landing zone {unknown[0]!r} to take away, but {names}; write --landing "
-                "NAME= with one of these names"
-            )
+            has = f", but {names}; write --landing NAME= with one of these names" if names else ": none has a name"
+            raise SettingsError(f"lake {self.root} has no landing zone {unknown[0]!r} to take away{has}")
 
     def saw(self, landing: Landing) -> None:
         """Take note that the landing zone, or each of several by name, was listed: from now on `remember_landing`

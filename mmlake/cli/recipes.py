@@ -77,7 +77,9 @@ def check(recipe: RecipeArgument, lake: LakeOption = DEFAULT_LAKE, as_json: Json
         wanted(opened, recipe)
         if opened.catalog.count():
             data |= {"checked_against": str(lake), "num_admitted": dry_run(opened, found).num_admitted}
-    against = f"; {data['num_admitted']} samples of {lake} are admitted" if data["checked_against"] else ""
+    against = f"; its columns, quotas and groups were not checked, since {lake} holds no lake with a catalog"
+    if data["checked_against"]:
+        against = f"; {data['num_admitted']} samples of {lake} are admitted"
     emit(data, as_json=as_json, draw=lambda out: out.print(f"recipe '{found.name}' is sound{against}"))
 
 

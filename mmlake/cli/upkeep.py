@@ -112,7 +112,7 @@ def _unknown(paths: list[str]) -> Iterator[str]:
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; nothing is condemned or deleted.")] = False,
     grace_hours: Annotated[
-        float, typer.Option(help="Hours that a blob must have been condemned before it is deleted.")
+        float, typer.Option(min=0, help="Hours that a blob must have been condemned before it is deleted.")
     ] = 24.0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,

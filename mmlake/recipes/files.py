@@ -38,6 +38,8 @@ def find_recipe(lake: Path, name: str) -> Recipe:
     if not is_file(name):
         if name in known:
             return known[name]
+        if Path(name).exists():
+            raise SettingsError(f"{name} is a file of another kind; the file of a recipe ends in .toml")
         raise SettingsError(
             f"there is no recipe {name!r}{near(name, known)}; expected one of {', '.join(known)}, a file of TOML, or "
             f"put one into {lake / 'recipes'}"

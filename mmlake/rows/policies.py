@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 def check_policy(policy: str) -> str:
     """The policy, which is one of POLICIES. Raises SettingsError."""
     if policy not in POLICIES:
-        raise SettingsError(f"on_materialize_error={policy!r} is not one of {list(POLICIES)}; correct the setting")
+        raise SettingsError(f"on_error={policy!r} is not one of {list(POLICIES)}; correct the setting")
     return policy
 
 

@@ -6,9 +6,13 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from mmlake import sources
+from mmlake.error_codes import CODES
+from mmlake.errors import SettingsError
 from mmlake.lake import Lake
+from mmlake.parts import PLUGIN_CODES
 from mmlake.publish import dead_letters_are_current, read_dead_letters, table_of, update_dead_letters
 from mmlake.publish.selected import UNCUT
+from mmlake.rows.lake_rows import lake_shards
 from mmlake.tables import Slot
 
 # whose rows can be tried again
@@ -21,10 +25,12 @@ def failed_rows(
     lake: Lake, *, codes: Collection[int] = (), shards: Collection[str] = (), transient: bool = False
 ) -> list[dict[str, Any]]:
     """The dead letters, brought up to date, sorted by their name. codes, shards: only those; empty means all.
-    transient: only what may pass by itself."""
+    transient: only what may pass by itself. Raises SettingsError for a code that no error has, and a shard that the
+    lake does not have."""
     if not dead_letters_are_current(lake):
         update_dead_letters(lake)
     rows = read_dead_letters(lake).to_pylist()
+    _refuse_unknown(lake, codes, set(shards) - {row["shard"] for row in rows})
     return [
         row
         for row in rows
@@ -32,6 +38,16 @@ def failed_rows(
         and (not shards or row["shard"] in shards)
         and (row["is_transient"] or not transient)
     ]
+
+
+def _refuse_unknown(lake: Lake, codes: Collection[int], shards: Collection[str]) -> None:
+    """Raises SettingsError: a mistyped code or shard is no lake in which nothing failed."""
+    if wrong := sorted(code for code in codes if code not in CODES and code not in PLUGIN_CODES):
+        raise SettingsError(f"no error has the code {wrong[0]}; `mmlake errors` lists them")
+    if unknown := sorted(set(shards) - set(lake_shards(lake.tables)) - lake.registry.known().keys()):
+        raise SettingsError(
+            f"lake {lake.root} has no shard {unknown[0]!r}; `mmlake failed` without --shard names those that failed"
+        )
 
 
 def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:

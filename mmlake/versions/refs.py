@@ -105,7 +105,7 @@ class Refs:
             if found != to:
                 remedy = "choose another name, tags never move"
                 if kind != "tags":
-                    remedy = "use advance or rollback to move it"
+                    remedy = "choose another name, or move it back with `mmlake rollback`"
                 raise RefExists(f"'{name}' of the {kind} already names {found[:12]}; {remedy}")
         elif kind == "tags":
             write_atomically(self._path(kind, name), checked_json.dumps({"id": to}))
@@ -119,7 +119,7 @@ class Refs:
         LakeLocked."""
         value = self._read("branches", safe_name(name))
         if value is None:
-            raise RefMissing(f"there is no branch '{name}'; make it first")
+            raise self._no_branch(name)
         if expect is not None and value["id"] != expect:
             raise LakeLocked(
                 f"branch '{name}' is at {str(value['id'])[:12]}, not at {expect[:12]} as expected: somebody moved "
@@ -133,11 +133,15 @@ class Refs:
                 ),
             )
 
+    def _no_branch(self, name: str) -> RefMissing:
+        known = ", ".join(self.names("branches")) or "none yet"
+        return RefMissing(f"there is no branch '{name}'; branches: {known}; `mmlake branch` starts one at a version")
+
     def log(self, name: str) -> list[Move]:
         """The completed moves of the branch, newest first. Raises RefMissing."""
         value = self._read("branches", safe_name(name))
         if value is None:
-            raise RefMissing(f"there is no branch '{name}'")
+            raise self._no_branch(name)
         done = [move for move in self.logged(name) if move.move <= int(str(value["move"]))]
         if not _is_whole(done) or done[0].move != value["move"] or done[0].after != value["id"]:
             raise BlobCorrupt(

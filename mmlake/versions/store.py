@@ -302,7 +302,7 @@ class VersionStore:
         with self._writing():
             if id_ not in {move.after for move in self._refs.log(branch)}:
                 raise SettingsError(
-                    f"branch '{branch}' was never at {id_[:12]}; roll back to a version of its log, or use advance"
+                    f"branch '{branch}' was never at {id_[:12]}; roll back to what `mmlake log {branch}` lists"
                 )
             self._refs.move(branch, id_, action="rollback", expect=expect)
         return id_

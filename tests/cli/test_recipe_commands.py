@@ -136,3 +136,16 @@ def test_verify_reports_a_damaged_mixture(lake: Path, mine: Path, done) -> None:
     result = RUNNER.invoke(app, ["verify", "mixed-v001", "--lake", str(lake), "--json"])
     assert result.exit_code == 5
     assert "mixture.order does not hash to" in result.stdout
+
+
+def test_a_check_without_a_lake_says_what_it_did_not_check(tmp_path: Path, mine: Path) -> None:
+    assert "columns, quotas and groups were not checked" in call("recipe", "check", mine, "--lake", tmp_path / "no")
+
+
+def test_a_file_that_is_no_toml_is_not_taken_for_the_name_of_a_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text("{}")
+    with pytest.raises(SettingsError, match=r"mine\.json is a file of another kind; .* ends in \.toml"):
+        call("recipe", "check", "mine.json")

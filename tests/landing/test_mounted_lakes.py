@@ -242,6 +242,8 @@ def test_a_name_that_the_lake_does_not_have_cannot_be_taken_away_by_hand(
     refresh(Lake(tmp_path / "lake", landing=places))
     with pytest.raises(SettingsError, match=r"no landing zone 'nots' to take away, but \['notes', 'web'\]"):
         Lake(tmp_path / "lake", landing={"nots": ""}).pin_landing()
+    with pytest.raises(SettingsError, match="no landing zone 'notes' to take away: none has a name"):
+        Lake(tmp_path / "other", landing={"notes": ""}).pin_landing()
 
 
 def test_a_changed_blob_is_read_again_from_its_own_landing_zone(places: dict[str, str], tmp_path: Path) -> None:

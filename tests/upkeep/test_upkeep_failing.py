@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mmlake import pipeline, sources
-from mmlake.errors import TableCorrupt
+from mmlake.errors import SettingsError, TableCorrupt
 from mmlake.publish import dead_letters_are_current, read_dead_letters, update_dead_letters
 from mmlake.retries import Retries
 from mmlake.steps import ROW_STEPS, is_current, run_step
@@ -44,8 +44,22 @@ def test_failed_rows_are_chosen_by_code_and_shard(done) -> None:
     lake = done.lake
     every = failed_rows(lake)
     assert failed_rows(lake, codes=[1002]) == [row for row in every if row["error_code"] == 1002] != []
-    assert failed_rows(lake, shards=["no/such"]) == []
+    sound = next(shard for shard in lake.registry.known() if shard not in {row["shard"] for row in every})
+    assert failed_rows(lake, shards=[sound]) == []
     assert failed_rows(lake, transient=True) == [row for row in every if row["is_transient"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "match"),
+    [({"codes": [77]}, "no error has the code 77; `mmlake errors`"), ({"shards": ["no/such"]}, "no shard 'no/such'")],
+)
+def test_a_mistyped_code_or_shard_is_no_lake_without_failures(done, wanted, match: str) -> None:
+    with pytest.raises(SettingsError, match=match):
+        failed_rows(done.lake, **wanted)
+
+
+def test_codes_of_plugins_may_be_asked_for(done) -> None:
+    assert failed_rows(done.lake, codes=[9101]) == []
 
 
 def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.MonkeyPatch) -> None:

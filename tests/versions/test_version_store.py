@@ -152,8 +152,15 @@ def test_a_branch_advances_rolls_back_and_logs_each_move(store) -> None:
 def test_rollback_goes_only_where_the_branch_has_been(store) -> None:
     one, two = build(store, many(1)).id, build(store, many(2)).id
     store.branch("main", one)
-    with pytest.raises(SettingsError, match="never at"):
+    with pytest.raises(SettingsError, match="never at .* what `mmlake log main` lists"):
         store.rollback("main", two)
+
+
+def test_a_branch_that_is_not_there_is_answered_with_those_that_are(store) -> None:
+    store.branch("main", build(store, many(1)).id)
+    for ask in (store.log, lambda name: store.advance(name, "main")):
+        with pytest.raises(RefMissing, match="no branch 'mian'; branches: main; `mmlake branch`"):
+            ask("mian")
 
 
 def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
