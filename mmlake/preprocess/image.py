@@ -61,11 +61,13 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
             raise _unreadable(data, error) from error
         with picture:
             _check_budget(picture, settings)
-            orientation, num_frames, damages = _orientation(picture), _count_frames(picture, data), Damages()
+            num_frames, damages = _count_frames(picture, data), Damages()
             kind = picture.format or ""
             width_px, height_px = picture.size
             try:
-                _decode(picture, data, num_frames, settings, damages)
+                _decode(picture, data, settings)
+                orientation = _orientation(picture)  # Pillow decodes a PNG for it, and a second time it does not fail
+                _decode_later(picture, num_frames, settings, damages)
             except Image.DecompressionBombError as error:
                 raise UnreadableItem(3004, f"a later frame's size is above max_pixels={settings.max_pixels}") from error
             except _DECODE_ERRORS as error:
@@ -105,11 +107,17 @@ def _count_frames(picture: Image, data: bytes) -> int:
         return 1  # the frame directory is broken: decoding the first frame decides
 
 
-def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSettings, damages: Damages) -> None:
+def _decode(picture: Image, data: bytes, settings: PreprocessSettings) -> None:
     if picture.format in ("JPEG", "MPO"):
         _decode_jpeg(picture, data, settings)
+    else:
+        picture.load()
+
+
+def _decode_later(picture: Image, num_frames: int, settings: PreprocessSettings, damages: Damages) -> None:
+    """Decodes the frames behind the first one."""
+    if picture.format in ("JPEG", "MPO"):
         return
-    picture.load()
     at_s = _shown_s(picture)
     for index in range(1, min(num_frames, settings.max_image_frames)):
         try:

@@ -32,8 +32,8 @@ def with_orientation(value: int) -> bytes:
     return encoded(photo(), exif=exif)
 
 
-def bomb(width: int, height: int) -> bytes:
-    """A PNG whose header alone claims that size."""
+def bomb(width: int, height: int, *, lines: bytes = b"\0" * 100) -> bytes:
+    """A PNG whose header alone claims that size, while its picture is of these lines; the checksums hold."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -41,9 +41,15 @@ def bomb(width: int, height: int) -> bytes:
     return (
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-        + chunk(b"IDAT", zlib.compress(b"\0" * 100))
+        + chunk(b"IDAT", zlib.compress(lines))
         + chunk(b"IEND", b"")
     )
+
+
+def test_a_png_with_a_filter_that_there_is_none_of_is_unreadable():
+    """Requirement: reading the EXIF of a PNG, which decodes it, hides no failure to decode it."""
+    assert code_of(bomb(8, 8, lines=b"\0" * 72)) is None
+    assert code_of(bomb(8, 8, lines=b"\7" * 72)) == 3001
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM"])
