@@ -2,8 +2,9 @@
 
 A step's stamp holds the digest of just the sections that it reads, so a new quality bound re-judges and does not decode
 again.
-A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment variables are read in
-`mmlake_assets/definitions.py` only.
+A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment variables that
+change one (MMLAKE_WORKERS, MMLAKE_DEVICE) are read in `mmlake_assets`. Those of secrets, of S3 and of the user's cache
+are read where they are used: they change no result.
 """
 
 from __future__ import annotations
