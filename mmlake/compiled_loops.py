@@ -1,7 +1,7 @@
 """The loops that numba compiles for known types, compiled ahead: when an image of a machine is made, or before tests.
 
 Without it each is compiled where it is first needed, and whoever needs it at that time waits. Where the machine code is
-kept is said in `mmlake.compiling` and `mmlake.dedup.machine_code`; of another processor it is compiled again.
+kept is said in `mmlake.numba_compiler` and `mmlake.dedup.machine_code`; of another processor it is compiled again.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from mmlake.publish import read_result, unfinished_steps, version_names
 from mmlake.publish.ledger import ledger
 from mmlake.records import STATUSES, Digest
 from mmlake.schemas.cross import ALIKE
+from mmlake.source_summary import OfSource, SourceSummary, usable_lines
 from mmlake.tables import Slot
-from mmlake.usable import OfSource, SourceSummary, usable_lines
 
 TIERS = ("exact", "near", "semantic")
 

@@ -33,7 +33,7 @@ def clusters(
 
     Example: `mmlake clusters`, `mmlake clusters --modality image --tier near`, `mmlake clusters 3f2a9c41 --limit 200`
     """
-    from mmlake.clusters import cluster_of, largest, write_cluster
+    from mmlake.cluster_pages import cluster_of, largest, write_cluster
 
     opened = open_lake(lake)
     if digest is None:

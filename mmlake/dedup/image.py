@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.borders import WHOLE, bars, content, cut
 from mmlake.dedup import image_tints, perceptual, recoding
 from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.errors import UnreadableItem
+from mmlake.picture_borders import WHOLE, bars, content, cut
 from mmlake.picture_pieces import DETAIL_PX, pieces
 from mmlake.pictures import draft_colour, picture_formats, shown
 

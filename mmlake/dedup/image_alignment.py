@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmlake.borders import WHOLE
 from mmlake.dedup import image_colours, image_cutouts, image_tones
 from mmlake.dedup.image import SIDE, SMALL_PX
 from mmlake.dedup.image_detail import detail_correlation, differences
@@ -21,6 +20,7 @@ from mmlake.dedup.image_marks import MARKABLE_PX, Mask, marked_places, veiled_pl
 from mmlake.dedup.image_places import LEAST_PLACED, Place, aligned, box_mask, places, said_of
 from mmlake.dedup.image_views import View, oriented
 from mmlake.dedup.image_windows import Floats
+from mmlake.picture_borders import WHOLE
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ

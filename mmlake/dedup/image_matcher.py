@@ -7,7 +7,6 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.borders import Box
 from mmlake.dedup import image_alignment, image_keys, image_views, perceptual, recoding
 from mmlake.dedup.image import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, RECODED, ROTATED, SIDE
 from mmlake.dedup.image_keys import Known
@@ -17,6 +16,7 @@ from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.engine import cumulated, current
+from mmlake.picture_borders import Box
 from mmlake.picture_pieces import PIECE_PX
 from mmlake.pictures import one_thread
 

@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.borders import WHOLE, Box
 from mmlake.dedup import image_colours, image_cutouts, image_tones
 from mmlake.dedup.image import SIDE
 from mmlake.dedup.image_marks import Mask
 from mmlake.dedup.image_tints import NEIGHBOURHOOD_PX, flat_fraction
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, units, window_grids
+from mmlake.picture_borders import WHOLE, Box
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.borders import WHOLE, Box
 from mmlake.dedup import perceptual
 from mmlake.dedup.image import SIDE
+from mmlake.picture_borders import WHOLE, Box
 
 Floats = NDArray[Any]  # float32
 GRID = 16

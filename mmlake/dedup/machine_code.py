@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.compiling import alone
+from mmlake.numba_compiler import alone
 
 _FORMAT = 1
 _TESTED = ("0.68",)  # versions of numba whose object code is known to be called like this; others call it themselves

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.borders import bars, content
 from mmlake.dedup import perceptual
 from mmlake.dedup.image import SIDE
 from mmlake.dedup.image_alignment import compare
 from mmlake.dedup.image_views import View
 from mmlake.dedup.video_alignment import STILL_BITS, Part
 from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
+from mmlake.picture_borders import bars, content
 from mmlake.picture_pieces import PIECE_PX
 
 # frames of the grid between two moments, doubled until there are no more than so many

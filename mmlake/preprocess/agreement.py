@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mmlake.compiling import made
+from mmlake.numba_compiler import made
 
 # E expected phones, R recognized phones, N sequences of the null distribution
 _MISSING, _EXTRA = 0.7, 0.5  # cost of an expected phone that is not there, of a recognized one that nobody expects

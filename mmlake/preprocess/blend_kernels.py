@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.compiling import linked, made
+from mmlake.numba_compiler import linked, made
 
 # S frames of a stretch, of 27 x 48 each; a part of 19 x 36 is compared at 9 x 13 places
 _ROWS, _COLUMNS, _DOWN, _ACROSS = 19, 36, 9, 13

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.compiling import linked, made
+from mmlake.numba_compiler import linked, made
 
 # H height, W width of a plane; a shot vector has 27 x 48 entries of luma, and twice 9 x 16 of chroma
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.compiling import linked, made
+from mmlake.numba_compiler import linked, made
 
 # L lines of all bands, W columns, B halves of bands, of 8 lines
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mmlake.compiling import made
+from mmlake.numba_compiler import made
 
 # T frames, B bands, K cepstra, F streams
 RATE_HZ, FRAMES_PER_S = 16_000, 100

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mmlake.compiling import made
+from mmlake.numba_compiler import made
 from mmlake.speech.phone_model import ALONE, FIRST, INSIDE, LAST, NUM_STATES, PhoneModel, Scores
 
 # T frames, P phones, N nodes of the graph of words, S states that they have

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mmlake.compiling import made
+from mmlake.numba_compiler import made
 
 _RATE_HZ = 16_000
 _SIZE, _HOP = 512, 128  # samples of a frame, and from one to the next

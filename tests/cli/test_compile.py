@@ -13,7 +13,9 @@ from mmlake.cli.app import app
 from mmlake.compiled_loops import LOOPS
 
 ROOT = Path(mmlake.__file__).parent
-IMPORT = re.compile(r"^from mmlake\.(compiling import (linked, )?made|dedup\.machine_code import .*\bloops)\b", re.M)
+IMPORT = re.compile(
+    r"^from mmlake\.(numba_compiler import (linked, )?made|dedup\.machine_code import .*\bloops)\b", re.M
+)
 
 
 def test_each_module_with_compiled_loops_is_named() -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mmlake.cli.app import app
-from mmlake.clusters import _clusters, cluster_of, largest
+from mmlake.cluster_pages import _clusters, cluster_of, largest
 from mmlake.errors import SettingsError
 from mmlake.provenance.evidence import AmbiguousDigest
 from mmlake.tables import Slot

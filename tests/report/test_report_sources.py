@@ -13,9 +13,9 @@ from mmlake.lake import Lake
 from mmlake.report import ReportData, ReportSettings, RuleCount, SourceRow
 from mmlake.report.render import render_report
 from mmlake.report.timeline import timeline
+from mmlake.source_summary import SourceSummary, usable_lines
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.summary import summarize
-from mmlake.usable import SourceSummary, usable_lines
 from mmlake.version_report.tracks import _spans, _speech
 from mmlake_assets import page
 from tests import make

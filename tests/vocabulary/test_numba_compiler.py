@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmlake import compiling
+from mmlake import numba_compiler
 
 
 def function() -> None:
@@ -19,7 +19,9 @@ def function() -> None:
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a module whose folder is the test's."""
-    monkeypatch.setitem(compiling.sys.modules, "some.module", SimpleNamespace(__file__=str(tmp_path / "module.py")))
+    monkeypatch.setitem(
+        numba_compiler.sys.modules, "some.module", SimpleNamespace(__file__=str(tmp_path / "module.py"))
+    )
     return "some.module"
 
 
@@ -28,7 +30,7 @@ def test_two_that_want_a_function_at_once_compile_it_one_after_the_other(module:
     met: list[bool] = []
 
     def compile_it() -> None:
-        with compiling.alone(module):
+        with numba_compiler.alone(module):
             try:
                 both.wait(timeout=0.2)
                 met.append(True)
@@ -46,10 +48,10 @@ def test_two_that_want_a_function_at_once_compile_it_one_after_the_other(module:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_turn_of_a_process_that_ended_in_it_is_free(module: str) -> None:
     if (child := os.fork()) == 0:
-        with compiling.alone(module):
+        with numba_compiler.alone(module):
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    with compiling.alone(module):
+    with numba_compiler.alone(module):
         pass
 
 
@@ -60,9 +62,9 @@ def test_where_there_is_no_place_for_a_lock_each_compiles(
     if lost == "folder":
         (tmp_path / "__pycache__").touch()
     if lost == "file":
-        monkeypatch.setitem(compiling.sys.modules, module, SimpleNamespace(__file__=None))
+        monkeypatch.setitem(numba_compiler.sys.modules, module, SimpleNamespace(__file__=None))
     if lost == "module":
-        monkeypatch.delitem(compiling.sys.modules, module)
+        monkeypatch.delitem(numba_compiler.sys.modules, module)
     monkeypatch.setattr(function, "__module__", module)
     numba = SimpleNamespace(njit=lambda *_, **options: lambda given: (given, sorted(options)))
-    assert compiling.made(numba, None, function) == (function, ["cache", "nogil"])
+    assert numba_compiler.made(numba, None, function) == (function, ["cache", "nogil"])
