@@ -13,6 +13,7 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from mmlake.dedup.star_edges import Stars
 from mmlake.dedup.survivors import Standing
 from mmlake.progress import Advance, silent
 
+M = TypeVar("M", bound=Matcher)
 _MOST_ALIKE = 4  # sorted texts that begin with the same eight bytes
 
 
@@ -98,7 +100,7 @@ class Units:
         """Of shape (units, 2): of their prints."""
         return self.made_equal() if callable(self.made_equal) else self.made_equal
 
-    def judged_by(self, matcher: Matcher) -> Matcher:
+    def judged_by(self, matcher: M) -> M | OfItems:
         """The matcher, which says less of two spans of one item."""
         if self.items is None or len(distinct := pc.unique(self.items)) == len(self.items):
             return matcher

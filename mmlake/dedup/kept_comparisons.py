@@ -12,6 +12,11 @@ from mmlake.dedup.led import Edges
 from mmlake.dedup.matching import Found, Matcher, Mirrored, Question, block_of, coded_anew, is_shared_out, prepare
 from mmlake.dedup.prints import Positions
 
+# relation, score, method, spans_s and detail of `Edges`
+Columns = tuple[
+    NDArray[np.int8], NDArray[np.float64], NDArray[np.int8], NDArray[np.float32] | None, NDArray[np.float64] | None
+]
+
 
 def no_edges() -> Edges:
     """Of nobody."""
@@ -37,59 +42,60 @@ class Remembered:
 
     def prepare(self, questions: Iterable[Question]) -> None:
         """Say to the matcher what it will be asked of that."""
-        prepare(self._matcher, ((one, others[self._missing(one, others)[0]]) for one, others in questions))
+        prepare(self._matcher, ((one, others[self._missing(one * self._num + others)[1]]) for one, others in questions))
 
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
-        missing, codes, at, is_known = self._missing(one, others)
+        codes = one * self._num + np.asarray(others, np.int64)
+        at, missing = self._missing(codes)
         if missing.all():
             return self._asked(one, others, codes)
         if missing.any():
             self._asked(one, others[missing], codes[missing])
-        return self._recalled(codes, at, is_known)
+        return self._recalled(codes, at)
+
+    def compare_each(self, ones: Positions, others: Positions) -> Found:
+        """See `mmlake.dedup.matching.Each`."""
+        codes = ones * self._num + others
+        at, missing = self._missing(codes)
+        asked = np.flatnonzero(missing)
+        begins = np.flatnonzero(np.diff(ones[asked], prepend=-1))
+        for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(asked)], strict=False):
+            rows = asked[low:high]
+            self._asked(int(ones[rows[0]]), others[rows], codes[rows])
+        return self._recalled(codes, at)
 
     def learn(self, one: int, others: Positions) -> None:
         """Find out at once what each of the others is to the one, where it makes no difference who is asked."""
         if not isinstance(self._matcher, Mirrored):
             return
         codes = others * self._num + one
-        is_new = ~self._found(codes)[1] & np.array([code not in self._rows for code in codes.tolist()], np.bool_)
+        is_new = self._missing(codes)[1]
         if is_new.any():
             self._note(self._matcher.compare(one, others[is_new]).mirrored(), codes[is_new])
 
     def known(self) -> Edges:
         """All that is known by now, sorted."""
+        if not self._rows:
+            return self._known
         codes = np.array(list(self._rows), np.int64)
-        spans = np.array(self._spans_s, np.float32).reshape(-1, 4)
-        new = Edges(
-            codes // max(1, self._num), codes % max(1, self._num), np.array(self._relations, np.int8),
-            np.array(self._scores, np.float64), np.array(self._methods, np.int8), spans,
-            np.array(self._details, np.float64),
-        )  # fmt: skip
-        both = joined(self._known, new)
+        both = joined(self._known, Edges(codes // self._num, codes % self._num, *self._new()))
         return both.take(np.argsort(both.left * self._num + both.right))
 
-    def _missing(
-        self, one: int, others: Positions
-    ) -> tuple[NDArray[np.bool_], Positions, Positions, NDArray[np.bool_]]:
-        """(which of the others the matcher has to be asked of, and what `_recalled` takes)."""
-        codes = one * self._num + np.asarray(others, np.int64)
-        at, is_known = self._found(codes)
-        missing = [not known and code not in self._rows for known, code in zip(is_known, codes.tolist(), strict=True)]
-        return np.array(missing, np.bool_), codes, at, is_known
+    def _missing(self, codes: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+        """(the rows of these pairs in what was known before, -1 where they are not there; which of them the matcher has
+        to be asked of)."""
+        at = np.searchsorted(self._codes, codes)
+        at[at == len(self._codes)] = 0
+        at = np.where(self._codes[at] == codes, at, -1) if len(self._codes) else np.full(len(codes), -1)
+        missing = at < 0
+        missing[missing] = [code not in self._rows for code in codes[missing].tolist()]
+        return at, missing
 
     def _asked(self, one: int, others: Positions, codes: Positions) -> Found:
         found = self._matcher.compare(one, others)
         self._note(found, codes)
         return found
-
-    def _found(self, codes: Positions) -> tuple[Positions, NDArray[np.bool_]]:
-        """(the rows of these pairs in what was known before, which of them are there)."""
-        at = np.searchsorted(self._codes, codes)
-        is_known = np.zeros(len(codes), np.bool_)
-        inside = at < len(self._codes)
-        is_known[inside] = self._codes[at[inside]] == codes[inside]
-        return at, is_known
 
     def _note(self, found: Found, codes: Positions) -> None:
         self.num_asked += len(codes)
@@ -102,25 +108,34 @@ class Remembered:
         self._spans_s.extend((nowhere if found.spans_s is None else found.spans_s).ravel().tolist())
         self._details.extend([np.nan] * len(codes) if found.detail is None else found.detail.tolist())
 
-    def _recalled(self, codes: Positions, at: Positions, is_known: NDArray[np.bool_]) -> Found:
+    def _recalled(self, codes: Positions, at: Positions) -> Found:
+        """What is known of these pairs. at: their rows in what was known before, -1 for those that are not there."""
         num = len(codes)
         found = Found(
             np.zeros(num, np.int8), np.zeros(num), np.zeros(num, np.int8), np.full((num, 4), np.nan, np.float32)
         )
-        known, spans_s, detail = at[is_known], found.spans_s, np.full(num, np.nan)
-        assert spans_s is not None
-        found.relation[is_known], found.score[is_known] = self._known.relation[known], self._known.score[known]
-        found.method[is_known] = self._known.method[known]
-        if self._known.spans_s is not None:
-            spans_s[is_known] = self._known.spans_s[known]
-        if self._known.detail is not None:
-            detail[is_known] = self._known.detail[known]
-        for to in np.flatnonzero(~is_known).tolist():
-            row = self._rows[int(codes[to])]
-            found.relation[to], found.score[to] = self._relations[row], self._scores[row]
-            found.method[to], spans_s[to] = self._methods[row], self._spans_s[4 * row : 4 * row + 4]
-            detail[to] = self._details[row]
+        detail = np.full(num, np.nan)
+        of_old, of_new = np.flatnonzero(at >= 0), np.flatnonzero(at < 0)
+        _fill(found, detail, of_old, self._known[2:], at[of_old])
+        if len(of_new):
+            _fill(found, detail, of_new, self._new(), np.array([self._rows[code] for code in codes[of_new].tolist()]))
         return found if np.isnan(detail).all() else found._replace(detail=detail)
+
+    def _new(self) -> Columns:
+        """What was found out here, in the order in which it was asked, as long as nothing more is asked."""
+        relation, method = np.frombuffer(self._relations, np.int8), np.frombuffer(self._methods, np.int8)
+        spans_s = np.frombuffer(self._spans_s, np.float32).reshape(-1, 4)
+        return relation, np.frombuffer(self._scores), method, spans_s, np.frombuffer(self._details)
+
+
+def _fill(found: Found, detail: NDArray[np.float64], rows: Positions, columns: Columns, at: Positions) -> None:
+    """Write what is known into some rows. at: the row of the columns of each."""
+    relation, score, method, spans_s, details = columns
+    found.relation[rows], found.score[rows], found.method[rows] = relation[at], score[at], method[at]
+    if spans_s is not None and found.spans_s is not None:
+        found.spans_s[rows] = spans_s[at]
+    if details is not None:
+        detail[rows] = details[at]
 
 
 def joined(one: Edges, other: Edges) -> Edges:

@@ -1,8 +1,11 @@
-"""The first half of a join, made from the one of an earlier set of units: only what something new touches is judged."""
+"""The first half of a join, made from the one of an earlier set of units: only what something new touches is judged.
+
+Who leads depends on the leaders before it alone, so there is one outcome, in whatever order units are judged: what is
+touched is judged together, again and again, until nobody leads, or leads no more, that others were not judged with.
+"""
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup import key_kernels
+from mmlake.dedup.judged import Judged
 from mmlake.dedup.kept_comparisons import joined
 from mmlake.dedup.led import MOST_LEADERS, Candidates, Edge, EdgeRows, Edges, Led
-from mmlake.dedup.matching import HOLDS, SAME, Matcher
+from mmlake.dedup.matching import HOLDS, SAME, Each
 from mmlake.dedup.postings import MOST_PER_KEY, Postings
 from mmlake.dedup.prints import Positions, Ragged
 
@@ -35,7 +40,7 @@ class Repair:
     """Who follows whom, while it is found out anew for what changed."""
 
     def __init__(
-        self, matcher: Matcher, order: Positions, place: Positions, postings: Postings, changes: Changes,
+        self, matcher: Each, order: Positions, place: Positions, postings: Postings, changes: Changes,
         learn: Callable[[int, Positions], None],
     ) -> None:  # fmt: skip
         """learn: gets a unit and those that will be compared with it, so that this can be found out at once."""
@@ -48,8 +53,8 @@ class Repair:
         num, staying = len(order), np.flatnonzero(changes.is_staying)
         self._stays = np.zeros(num, np.bool_)
         self._stays[changes.at[staying]] = True
-        self._leads = np.zeros(num, np.bool_)
-        self._leads[changes.at[staying]] = changes.led_before[staying]
+        self._leads = np.zeros(num, np.bool_)  # by place
+        self._leads[place[changes.at[staying]]] = changes.led_before[staying]
         follows = self._kept(changes.led.follows, changes.led.follows.right)
         self._leader_of = np.full(num, -1, np.int64)
         self._leader_of[follows.right] = follows.left
@@ -60,18 +65,25 @@ class Repair:
         self._was_taken[changes.at[taken]] = True
         self._candidates, self._is_bereft = self._candidates_before(staying)
         self._lists: dict[int, list[int]] = {}  # number of a key -> places of the leaders that have it
-        self._waiting: list[int] = []  # places of the units to judge, a heap
+        self._long_begins = np.full(len(postings.shared), -1, np.int64)  # of keys with full lists: see below
+        self._counts, self._room = np.zeros(num, np.int32), np.empty(num, np.int64)
+        self._waiting: list[int] = []  # places of the units to judge
         self._is_waiting = np.zeros(num, np.bool_)
         self._is_touched = np.zeros(num, np.bool_)  # heads whose members, or whose leader, may be others now
-        self._follows, self._held, self._overlaps, self._misses = (EdgeRows() for _ in range(4))
+        self._follows = EdgeRows()  # of those that are taken with their equal prints
         self._released: list[int] = []
 
     def led(self, equal: NDArray[np.uint64]) -> Led:
         """The outcome for the units as they are."""
         self._collapse(equal)
         while self._waiting:
-            place = heapq.heappop(self._waiting)
-            self._judge(int(self._order[place]), place)
+            waiting, self._waiting = np.sort(np.array(self._waiting, np.int64)), []
+            units = self._order[waiting]
+            # of what is new nothing is known: it is judged in turn, among all leaders that it will have
+            for one in units[~self._stays[units]].tolist():
+                self._judge(np.array([one]))
+            touched, self._waiting = self._order[np.sort(np.append(waiting, self._waiting).astype(np.int64))], []
+            self._judge(touched[self._is_waiting[touched]])
         self._hand_on()
         return self._whole()
 
@@ -92,8 +104,8 @@ class Repair:
             self._is_touched[head] = True
         is_taken = self._head_of >= 0
         self._is_anew[rows[is_taken[rows]]] = True
-        leaving = np.flatnonzero(is_taken & self._leads)
-        self._leads[leaving] = False
+        leaving = np.flatnonzero(is_taken & self._leads[self._place])
+        self._leads[self._place[leaving]] = False
         for one in np.flatnonzero(~is_taken & (~self._stays | self._was_taken)).tolist():
             self._wait(one)
         self._forget(leaving)
@@ -131,15 +143,23 @@ class Repair:
             if first < len(listed):
                 self._wait_behind(int(numbers[at]), listed[first] if first >= 0 else -1)
 
-    def _judge(self, one: int, place: int) -> None:
-        """Steps 2 and 3 for the unit, of which all that stand before it are judged."""
-        others = self._leaders_for(one, place)
-        self._is_anew[one] = self._is_touched[one] = True
-        leader = self._joined(one, others) if len(others) else -1
-        self._leader_of[one] = leader
-        if self._leads[one] != (leader < 0):
-            self._leads[one] = leader < 0
-            if leader < 0:
+    def _judge(self, units: Positions) -> None:
+        """Steps 2 and 3 for the units, in survivor order, among the leaders that there are; whom it touches waits."""
+        self._is_waiting[units] = False
+        self._is_anew[units] = self._is_touched[units] = True
+        self._note_candidates(units)
+        among = self._compared_with_candidates(units)
+        takers = among.takers()
+        self._leader_of[units] = -1
+        self._leader_of[among.ones[takers]] = among.others[takers]
+        places = self._place[units]
+        leads = self._leader_of[units] < 0
+        for at in np.flatnonzero(self._leads[places] != leads).tolist():
+            one, place = int(units[at]), int(places[at])
+            if self._is_waiting[one]:
+                continue  # it was judged among others than those that lead by now
+            self._leads[place] = leads[at]
+            if leads[at]:
                 self._come(one, place)
             else:
                 self._go(one, place)
@@ -208,49 +228,61 @@ class Repair:
         listed = self._lists.get(number)
         if listed is None:
             places = self._holder_places[self._begins[number] : self._begins[number + 1]]
-            listed = self._lists[number] = places[self._leads[self._order[places]]].tolist()
+            listed = self._lists[number] = places[self._leads[places]].tolist()
         return listed
 
     def _wait(self, one: int) -> None:
         if not self._is_waiting[one] and self._head_of[one] < 0:
             self._is_waiting[one] = True
-            heapq.heappush(self._waiting, int(self._place[one]))
+            self._waiting.append(int(self._place[one]))
 
-    def _leaders_for(self, one: int, place: int) -> Positions:
-        """As `leaders.Walk` finds them."""
-        numbers = self._postings.numbers(one)
+    def _note_candidates(self, units: Positions) -> None:
+        """The candidates of each of the units, as `leaders.Walk` finds them."""
+        numbers, offsets = self._postings.numbers_of(units)
+        places, shape = self._place[units], (len(units), MOST_LEADERS)
+        found, shared = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
         is_long = self._begins[numbers + 1] - self._begins[numbers] > MOST_PER_KEY
+        listed = self._handed_over(np.unique(numbers[is_long]))
+        kernels = key_kernels.compiled(len(numbers))
+        if kernels is not None:
+            kernels.leading(
+                numbers, offsets, places, self._begins, self._holder_places, self._long_begins, listed, self._leads,
+                self._matcher.min_shared, self._counts, self._room, found, shared,
+            )  # fmt: skip
+        else:
+            for at, (low, high) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+                met = self._met(numbers[low:high], is_long[low:high], int(places[at]))
+                found[at, : len(met[0])], shared[at, : len(met[0])] = met
+        self._candidates.note_all(units, np.where(found < 0, -1, self._order[found]), shared[:, -1])
+
+    def _handed_over(self, numbers: Positions) -> Positions:
+        """Of keys with full lists those that are listed, one key after the other, how many they are before them; where
+        each begins is noted."""
+        lists = [self._listed(number)[:MOST_PER_KEY] for number in numbers.tolist()]
+        ends = np.cumsum([1 + len(listed) for listed in lists], dtype=np.int64)
+        self._long_begins[numbers] = ends - [1 + len(listed) for listed in lists]
+        return np.array([one for listed in lists for one in (len(listed), *listed)], np.int64)
+
+    def _met(self, numbers: Positions, is_long: NDArray[np.bool_], place: int) -> tuple[Positions, Positions]:
+        """(places of the candidates of the unit at this place, how many of its keys they have), the last one last."""
         places = self._places_of(numbers[~is_long])
-        parts = [places[(places < place) & self._leads[self._order[places]]]]
+        parts = [places[(places < place) & self._leads[places]]]
         for number in numbers[is_long].tolist():
             listed = self._listed(number)
             parts.append(np.array(listed[: min(MOST_PER_KEY, bisect_left(listed, place))], np.int64))
         found, shared = np.unique(np.concatenate(parts), return_counts=True)
         usable = shared >= self._matcher.min_shared
         found, shared = found[usable], shared[usable]
-        if len(found) >= MOST_LEADERS:
-            best = np.lexsort((found, -shared))[:MOST_LEADERS]
-            found, shared = found[best], shared[best]
-        self._candidates.note(one, self._order[found], shared)
-        others: Positions = self._order[np.sort(found)]
-        return others
+        best = np.lexsort((found, -shared))[:MOST_LEADERS]
+        return found[best], shared[best]
 
-    def _joined(self, one: int, others: Positions) -> int:
-        """The leader that the unit follows, -1 for none; what else was found is noted."""
-        found = self._matcher.compare(one, others)
-        of_leaders = found.mirrored()
-        for at in found.overlapping().tolist():
-            self._overlaps.add(int(others[at]), one, of_leaders.edge(at))
-        for at in np.flatnonzero(found.relation == HOLDS).tolist():
-            self._held.add(one, int(others[at]), found.edge(at))
-        closest = found.closest_miss()
-        if closest >= 0:
-            self._misses.add(int(others[closest]), one, of_leaders.edge(closest))
-        chosen = found.best(np.ones(len(others), np.bool_))
-        if chosen < 0:
-            return -1
-        self._follows.add(int(others[chosen]), one, of_leaders.edge(chosen))
-        return int(others[chosen])
+    def _compared_with_candidates(self, units: Positions) -> Judged:
+        """The units against their candidates."""
+        candidates = self._candidates.units[units]
+        places = np.sort(np.where(candidates < 0, -1, self._place[candidates]), axis=1)
+        row, at = np.nonzero(places >= 0)
+        ones, others = units[row], self._order[places[row, at]]
+        return Judged(ones, others, self._matcher.compare_each(ones, others))
 
     def _hand_on(self) -> None:
         """Who has equal prints with a unit that was judged, or with others than before, follows its leader."""
@@ -277,13 +309,15 @@ class Repair:
                 yield one, found.edge(at) if found.relation[at] in (SAME, HOLDS) else None
 
     def _whole(self) -> Led:
-        old = self._changes.led
+        old, judged = self._changes.led, np.flatnonzero(self._is_anew & (self._head_of < 0))
+        new = self._compared_with_candidates(judged)
+        self._follows.add_all(new.follows())
         released = self._changes.at[old.released[self._changes.is_staying[old.released]]]
         return Led(
             follows=joined(self._kept(old.follows, old.follows.right), self._follows.edges()),
-            held=joined(self._kept(old.held, old.held.left), self._held.edges()),
-            overlaps=joined(self._kept(old.overlaps, old.overlaps.right), self._overlaps.edges()),
-            misses=joined(self._kept(old.misses, old.misses.right), self._misses.edges()),
+            held=joined(self._kept(old.held, old.held.left), new.held()),
+            overlaps=joined(self._kept(old.overlaps, old.overlaps.right), new.overlaps()),
+            misses=joined(self._kept(old.misses, old.misses.right), new.misses()),
             released=np.concatenate((released[~self._is_anew[released]], np.array(self._released, np.int64))),
             head_of=self._head_of,
             candidates=self._candidates,

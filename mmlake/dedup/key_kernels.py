@@ -31,6 +31,7 @@ class Kernels(NamedTuple):
     hits: Callable[..., int]
     marked: Callable[..., int]
     near: Callable[..., int]
+    leading: Callable[..., int]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -89,6 +90,7 @@ def kernels() -> Kernels | None:
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
             "near": Loop(_near, ("u8*", "u8*", "u4*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
+            "leading": Loop(_leading, ("i4*", *["i8*"] * 6, "b1*", "i8", "i4*", "i8*", "i8**", "i8**"), (_met,)),
         },
         [__file__],
     )
@@ -281,4 +283,58 @@ def _near(
                 num += 1
             if found == most:
                 break
+    return num
+
+
+def _leading(
+    numbers: Any, offsets: Any, places: Any, places_begin: Any, held: Any, listed_begin: Any, listed: Any, leads: Any,
+    min_shared: Any, counts: Any, met: Any, out: Any, shared: Any,
+) -> None:  # pragma: no cover: compiled  # fmt: skip
+    """Fills, for each unit, the places of those leaders before it that share most of its keys, and how many they share:
+    most first, then the better placed. out: -1, of shape (units, as many as are wanted).
+
+    numbers: of the keys of each unit. held: places of the holders of key k from places_begin[k] on; of a key with too
+    many of them, the places in `listed` from listed_begin[k] on, which is -1 for others. leads: of each place. counts:
+    zeros; met: room."""
+    for unit in range(places.shape[0]):
+        num = 0
+        for at in range(offsets[unit], offsets[unit + 1]):
+            key = numbers[at]
+            if listed_begin[key] < 0:
+                num = _met(held, places_begin[key], places_begin[key + 1], places[unit], leads, counts, met, num)
+            else:
+                low = listed_begin[key]
+                num = _met(listed, low + 1, low + 1 + listed[low], places[unit], leads, counts, met, num)
+        for at in range(num):
+            place, count, last = met[at], counts[met[at]], out.shape[1] - 1
+            counts[met[at]] = 0
+            if count < min_shared:
+                continue
+            if out[unit, last] >= 0 and not (
+                count > shared[unit, last] or (count == shared[unit, last] and place < out[unit, last])
+            ):
+                continue
+            while last > 0 and (
+                out[unit, last - 1] < 0
+                or count > shared[unit, last - 1]
+                or (count == shared[unit, last - 1] and place < out[unit, last - 1])
+            ):
+                out[unit, last], shared[unit, last] = out[unit, last - 1], shared[unit, last - 1]
+                last -= 1
+            out[unit, last], shared[unit, last] = place, count
+
+
+def _met(
+    places: Any, low: Any, high: Any, before: Any, leads: Any, counts: Any, met: Any, num: Any
+) -> Any:  # pragma: no cover: compiled
+    """Counts the leaders before a place among sorted ones; how many different ones are met by now."""
+    for at in range(low, high):
+        place = places[at]
+        if place >= before:
+            break
+        if leads[place]:
+            if counts[place] == 0:
+                met[num] = place
+                num += 1
+            counts[place] += 1
     return num

@@ -148,6 +148,11 @@ class Candidates(NamedTuple):
         is_full = len(found) == self.units.shape[1]
         self.last[one], self.shared[one] = (found[-1], min(shared[-1], _MOST_SHARED)) if is_full else (-1, 0)
 
+    def note_all(self, ones: Positions, found_NM: Positions, shared: Positions) -> None:
+        """The same of many units, -1 where there is room. shared: with the last one of each, 0 where there is none."""
+        self.units[ones], self.last[ones] = found_NM, found_NM[:, -1]
+        self.shared[ones] = np.minimum(shared, _MOST_SHARED)
+
 
 @dataclass(frozen=True, slots=True)
 class Led:

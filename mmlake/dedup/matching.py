@@ -115,6 +115,14 @@ class Mirrored(Protocol):
 
 
 @runtime_checkable
+class Each(Matcher, Protocol):
+    """A matcher that can be asked of many pairs at once."""
+
+    def compare_each(self, ones: Positions, others: Positions) -> Found:
+        """What `compare(one, [other])` says of each row; the rows of each of the ones stand together."""
+
+
+@runtime_checkable
 class Paired(Protocol):
     """A matcher that compares the units of many pairs at once."""
 
@@ -257,6 +265,11 @@ class OfItems:
         """The same of many pairs, where the matcher compares them at once."""
         found = self._matcher.compare_pairs(left, right) if isinstance(self._matcher, Paired) else None
         return found and self._weakened(found, self._items[left] == self._items[right])
+
+    def compare_each(self, ones: Positions, others: Positions) -> Found:
+        """The same of a matcher that can be asked of many pairs at once."""
+        assert isinstance(self._matcher, Each)
+        return self._weakened(self._matcher.compare_each(ones, others), self._items[ones] == self._items[others])
 
     @staticmethod
     def _weakened(found: Found, are_siblings: NDArray[np.bool_]) -> Found:

@@ -37,6 +37,12 @@ class Postings:
         numbers: Positions = self._ids[self._offsets[one] : self._offsets[one + 1]]
         return numbers
 
+    def numbers_of(self, units: Positions) -> tuple[np.ndarray, Positions]:
+        """(the same of many units, one after the other; where those of each begin)."""
+        lengths = self._offsets[units + 1] - self._offsets[units]
+        begins = np.concatenate(([0], np.cumsum(lengths)))
+        return self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[units] - begins[:-1], lengths)], begins
+
     @functools.cached_property
     def part_of(self) -> Positions:
         """For each unit the first one of those that it is tied to by keys, directly or through others."""
@@ -51,11 +57,9 @@ class Postings:
 
     def holders(self, order: Positions) -> tuple[Positions, Positions]:
         """(the units that hold each of the `shared` keys, in this order, key by key; where each key's begin)."""
-        lengths = self.lengths[order]
-        begins = np.concatenate(([0], np.cumsum(lengths)))
-        ids = self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[order] - begins[:-1], lengths)]
+        ids, begins = self.numbers_of(order)
         held = np.concatenate(([0], np.cumsum(np.bincount(ids, minlength=len(self._counts)))))
-        return np.repeat(order, lengths)[np.argsort(ids, kind="stable")], held
+        return np.repeat(order, np.diff(begins))[np.argsort(ids, kind="stable")], held
 
     def sharing(self, one: int) -> tuple[Positions, Positions]:
         """(the units listed under the keys of this one, sorted; how many of the keys each of them has)."""
@@ -83,11 +87,9 @@ class Postings:
             self._add_some(units[low:high])
 
     def _add_some(self, units: Positions) -> None:
-        lengths = self._offsets[units + 1] - self._offsets[units]
-        begins = np.concatenate(([0], np.cumsum(lengths)))
-        ids = self._ids[np.arange(begins[-1]) + np.repeat(self._offsets[units] - begins[:-1], lengths)]
+        ids, begins = self.numbers_of(units)
         order = np.argsort(ids, kind="stable")
-        ids, units = ids[order], np.repeat(units, lengths)[order]
+        ids, units = ids[order], np.repeat(units, np.diff(begins))[order]
         is_first = np.ones(len(ids), np.bool_)
         is_first[1:] = ids[1:] != ids[:-1]
         firsts = np.flatnonzero(is_first)

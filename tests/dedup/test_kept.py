@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import kept_repair, leaders, postings
+from mmlake.dedup import kept_repair, leaders, postings, text_kernels
 from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import NONE, SAME, Found, OfItems
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.survivors import Standing
+from tests.dedup.numba_there import needs_numba
 from tests.dedup.test_leaders import Line, Parts, SharedOut
 from tests.thorough import drawn
 
@@ -132,11 +133,13 @@ def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, history):
         _, prior = check(corpus, kind, prior)
 
 
+@pytest.mark.parametrize("work", [-(10**12), pytest.param(10**12, marks=needs_numba)], ids=["numpy", "compiled"])
 @pytest.mark.parametrize("kind", MATCHERS)
 @settings(max_examples=60, deadline=None)
 @given(history=histories())
-def test_lists_that_are_full_give_the_whole_join_too(kind, history):
+def test_lists_that_are_full_give_the_whole_join_too(kind, work, history):
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_kernels, "_work", [work])
         for module in (postings, kept_repair):
             patch.setattr(module, "MOST_PER_KEY", 3)
         for module in (leaders, kept_repair):

@@ -42,7 +42,7 @@ def joined(crowds, prior):
     matcher, judged = Strangers([crowds[digest] for digest in digests]), []
     with pytest.MonkeyPatch.context() as patch:
         judge = kept_repair.Repair._judge
-        patch.setattr(kept_repair.Repair, "_judge", lambda self, *how: (judge(self, *how), judged.append(how)))
+        patch.setattr(kept_repair.Repair, "_judge", lambda self, units: (judge(self, units), judged.extend(units)))
         found, _, keep = kept_stars(matcher, who, units=units, prior=prior)
         kept = keep()
     assert found == stars(Strangers(matcher.crowds), who, equal=units.equal)
