@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup import sound_kernels
 from mmlake.dedup.audio_align import Words, agreement
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged, blocks_of, digests_of
@@ -30,6 +31,7 @@ _HALF_KEY = np.uint64(0xFFFF)
 _BLOCK = 1 << 18  # words searched at once
 _REPEATED = 8  # keys inspected for one that is kept: what lasts has one key many times
 _AGREEING, _AGREEING_IN_BRIEF = 0.38, 0.45  # correlation around a key; 97 of 100 strangers that share one stay below
+_SEARCHED = 512  # words and keys of one comparison, about
 _BY_CHANCE = 8  # who shares more keys has not come by them by chance
 
 
@@ -82,9 +84,19 @@ def are_strangers(
 ) -> NDArray[np.bool_]:
     """Which of the others share a few keys with the one, and agree with it around none of them.
 
-    words: of each kind, in the order of their numbers.
+    words: of each of the two kinds, in the order of their numbers.
     """
     found = np.zeros(len(others), np.bool_)
+    kernels = sound_kernels.compiled(_SEARCHED * len(others))
+    if kernels is not None:
+        arrays = [array for each in (*words, keys) for array in (each.values, each.offsets)]
+        traits = np.array([(kind.signs, kind.lag, kind.brief) for kind in kinds])
+        around, bounds = np.stack([kind.around for kind in kinds]), np.array([_AGREEING_IN_BRIEF, _AGREEING])
+        kernels.strangers(
+            *arrays, one, np.ascontiguousarray(others, np.int64), traits, around, bounds, np.empty(_BY_CHANCE, np.uint64),
+            found,
+        )  # fmt: skip
+        return found
     mine, parts = keys[one], [keys[other] for other in others.tolist()]
     if not len(mine):
         return found
