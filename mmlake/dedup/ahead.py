@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmlake.border import Failure, Runner
-from mmlake.dedup.matching import Found, Matcher, Question, coded_anew, is_shared_out
+from mmlake.dedup.matching import Found, Matcher, Question, coded_anew, is_mirrored, is_shared_out
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 
@@ -54,6 +54,7 @@ class Ahead:
         self._kernel = partial(compared, make=make, settings=settings)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
         self.shares_out, self.made_of = is_shared_out(matcher), coded_anew(matcher)
+        self.is_mirrored = is_mirrored(matcher)
         self.at_once = _AT_ONCE if runner.workers > 1 else 0
         self._known: dict[int, tuple[Positions, Found]] = {}  # unit -> sorted others, what it is to them
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +118,7 @@ class Recordings:
 
     min_shared = 1
     neighbours = None
-    is_mirrored: Literal[True] = True  # the shorter one is laid along the longer one, whichever is asked for
+    is_mirrored = True  # the shorter one is laid along the longer one, whichever is asked for
 
     def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
         self._settings = settings

@@ -92,10 +92,8 @@ def are_strangers(
         arrays = [array for each in (*words, keys) for array in (each.values, each.offsets)]
         traits = np.array([(kind.signs, kind.lag, kind.brief) for kind in kinds])
         around, bounds = np.stack([kind.around for kind in kinds]), np.array([_AGREEING_IN_BRIEF, _AGREEING])
-        kernels.strangers(
-            *arrays, one, np.ascontiguousarray(others, np.int64), traits, around, bounds, np.empty(_BY_CHANCE, np.uint64),
-            found,
-        )  # fmt: skip
+        room, others = np.empty(_BY_CHANCE, np.uint64), np.ascontiguousarray(others, np.int64)
+        kernels.strangers(*arrays, one, others, traits, around, bounds, room, found)
         return found
     mine, parts = keys[one], [keys[other] for other in others.tolist()]
     if not len(mine):

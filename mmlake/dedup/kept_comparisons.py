@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.led import Edges
-from mmlake.dedup.matching import Found, Matcher, Mirrored, Question, block_of, coded_anew, is_shared_out, prepare
+from mmlake.dedup.matching import Found, Matcher, Question, block_of, coded_anew, is_mirrored, is_shared_out, prepare
 from mmlake.dedup.prints import Positions
 
 # relation, score, method, spans_s and detail of `Edges`
@@ -26,12 +26,13 @@ def no_edges() -> Edges:
 
 class Remembered:
     """A matcher that asks another one what is not known yet. `compare(a, [b])` and `compare(b, [a])` are two questions,
-    so that each answer is what the matcher itself would have given."""
+    so that each answer is what the matcher itself would have given; one question where it says that both are the same
+    to the last bit (`matching.Mirrored`), and kept is what the unit before the other one is asked."""
 
     def __init__(self, matcher: Matcher, known: Edges) -> None:
         """known: right as left's comparison found it, HOLDS included, sorted by left and right."""
         self._matcher, self._known = matcher, known
-        self._num = len(matcher.keys)
+        self._num, self._is_mirrored = len(matcher.keys), is_mirrored(matcher)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
         self.shares_out, self.at_once, self.made_of = is_shared_out(matcher), block_of(matcher), coded_anew(matcher)
         self._codes = known.left * self._num + known.right
@@ -42,37 +43,42 @@ class Remembered:
 
     def prepare(self, questions: Iterable[Question]) -> None:
         """Say to the matcher what it will be asked of that."""
-        prepare(self._matcher, ((one, others[self._missing(one * self._num + others)[1]]) for one, others in questions))
+        prepare(
+            self._matcher,
+            ((one, others[self._missing(self._codes_of(one, others)[0])[1]]) for one, others in questions),
+        )
 
     def compare(self, one: int, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Matcher`."""
-        codes = one * self._num + np.asarray(others, np.int64)
+        codes, is_turned = self._codes_of(one, others)
         at, missing = self._missing(codes)
         if missing.all():
-            return self._asked(one, others, codes)
+            return self._asked(one, others, codes, is_turned)
         if missing.any():
-            self._asked(one, others[missing], codes[missing])
-        return self._recalled(codes, at)
+            self._asked(one, others[missing], codes[missing], is_turned[missing])
+        return self._recalled(codes, at, is_turned)
 
     def compare_each(self, ones: Positions, others: Positions) -> Found:
         """See `mmlake.dedup.matching.Each`."""
-        codes = ones * self._num + others
+        codes, is_turned = self._codes_of(ones, others)
         at, missing = self._missing(codes)
         asked = np.flatnonzero(missing)
         begins = np.flatnonzero(np.diff(ones[asked], prepend=-1))
         for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(asked)], strict=False):
             rows = asked[low:high]
-            self._asked(int(ones[rows[0]]), others[rows], codes[rows])
-        return self._recalled(codes, at)
+            rows = rows[self._missing(codes[rows])[1]]  # not by one before it, as seen from the other
+            if len(rows):
+                self._asked(int(ones[rows[0]]), others[rows], codes[rows], is_turned[rows])
+        return self._recalled(codes, at, is_turned)
 
     def learn(self, one: int, others: Positions) -> None:
         """Find out at once what each of the others is to the one, where it makes no difference who is asked."""
-        if not isinstance(self._matcher, Mirrored):
+        if not self._is_mirrored:
             return
-        codes = others * self._num + one
+        codes, is_turned = self._codes_of(one, others)
         is_new = self._missing(codes)[1]
         if is_new.any():
-            self._note(self._matcher.compare(one, others[is_new]).mirrored(), codes[is_new])
+            self._asked(one, others[is_new], codes[is_new], is_turned[is_new])
 
     def known(self) -> Edges:
         """All that is known by now, sorted."""
@@ -81,6 +87,13 @@ class Remembered:
         codes = np.array(list(self._rows), np.int64)
         both = joined(self._known, Edges(codes // self._num, codes % self._num, *self._new()))
         return both.take(np.argsort(both.left * self._num + both.right))
+
+    def _codes_of(self, ones: int | Positions, others: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+        """(what each pair is known by, which are known as seen from the other)."""
+        others = np.asarray(others, np.int64)
+        if not self._is_mirrored:
+            return ones * self._num + others, np.zeros(len(others), np.bool_)
+        return np.minimum(ones, others) * self._num + np.maximum(ones, others), others < ones
 
     def _missing(self, codes: Positions) -> tuple[Positions, NDArray[np.bool_]]:
         """(the rows of these pairs in what was known before, -1 where they are not there; which of them the matcher has
@@ -92,9 +105,9 @@ class Remembered:
         missing[missing] = [code not in self._rows for code in codes[missing].tolist()]
         return at, missing
 
-    def _asked(self, one: int, others: Positions, codes: Positions) -> Found:
+    def _asked(self, one: int, others: Positions, codes: Positions, is_turned: NDArray[np.bool_]) -> Found:
         found = self._matcher.compare(one, others)
-        self._note(found, codes)
+        self._note(found.mirrored_at(is_turned) if self._is_mirrored else found, codes)
         return found
 
     def _note(self, found: Found, codes: Positions) -> None:
@@ -108,7 +121,7 @@ class Remembered:
         self._spans_s.extend((nowhere if found.spans_s is None else found.spans_s).ravel().tolist())
         self._details.extend([np.nan] * len(codes) if found.detail is None else found.detail.tolist())
 
-    def _recalled(self, codes: Positions, at: Positions) -> Found:
+    def _recalled(self, codes: Positions, at: Positions, is_turned: NDArray[np.bool_]) -> Found:
         """What is known of these pairs. at: their rows in what was known before, -1 for those that are not there."""
         num = len(codes)
         found = Found(
@@ -119,7 +132,8 @@ class Remembered:
         _fill(found, detail, of_old, self._known[2:], at[of_old])
         if len(of_new):
             _fill(found, detail, of_new, self._new(), np.array([self._rows[code] for code in codes[of_new].tolist()]))
-        return found if np.isnan(detail).all() else found._replace(detail=detail)
+        found = found if np.isnan(detail).all() else found._replace(detail=detail)
+        return found.mirrored_at(is_turned) if self._is_mirrored else found
 
     def _new(self) -> Columns:
         """What was found out here, in the order in which it was asked, as long as nothing more is asked."""

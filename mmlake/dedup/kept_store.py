@@ -30,7 +30,7 @@ from mmlake.dedup.text_templates import Scale
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 7
+_FORMAT = 8
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
 _PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "common")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,14 @@ class Found(NamedTuple):
 
     def mirrored(self) -> Found:
         """The same, seen from the others."""
-        spans = None if self.spans_s is None else self.spans_s[:, [2, 3, 0, 1]]
-        return Found(_MIRRORED[self.relation], self.score, self.method, spans, self.detail)
+        return self.mirrored_at(np.ones(len(self.relation), np.bool_))
+
+    def mirrored_at(self, rows: NDArray[np.bool_]) -> Found:
+        """The same, of these rows seen from the others."""
+        spans = self.spans_s
+        if spans is not None:
+            spans = np.where(rows[:, None], spans[:, [2, 3, 0, 1]], spans)
+        return self._replace(relation=np.where(rows, _MIRRORED[self.relation], self.relation), spans_s=spans)
 
     def best(self, allowed: NDArray[np.bool_]) -> int:
         """The row of the one that takes the unit, of those allowed; the others come in survivor order. -1: nobody."""
@@ -111,7 +117,12 @@ class Matcher(Protocol):
 class Mirrored(Protocol):
     """A matcher of which `compare(b, [a])` mirrors `compare(a, [b])` to the last bit, and several cost less at once."""
 
-    is_mirrored: Literal[True]
+    is_mirrored: bool
+
+
+def is_mirrored(matcher: Matcher) -> bool:
+    """Whether it makes no difference which of two units is asked, and several are asked at once."""
+    return isinstance(matcher, Mirrored) and matcher.is_mirrored
 
 
 @runtime_checkable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pyarrow as pa
@@ -51,11 +52,35 @@ class Detailed(Line):
         return found._replace(detail=(self.values[others] * self.values[one] % 7) / 7)
 
 
-def parts_of(values):
-    return Parts([(value, value + 3 + value % 40) for value in values])
+class MirroredParts(Parts):
+    """It makes no difference which of two is asked, so each pair is asked once."""
+
+    is_mirrored = True
+
+    def __init__(self, stretches):
+        super().__init__(stretches)
+        self.asked = set()
+
+    def compare(self, one, others):
+        pairs = {(min(one, other), max(one, other)) for other in others.tolist()}
+        self.compared += len(pairs & self.asked)
+        self.asked |= pairs
+        return super().compare(one, others)
 
 
-MATCHERS = {"line": Line, "crowd": Crowd, "twice": Twice, "detailed": Detailed, "parts": parts_of, "shared": SharedOut}
+def parts_of(values, kind=Parts):
+    return kind([(value, value + 3 + value % 40) for value in values])
+
+
+MATCHERS = {
+    "line": Line,
+    "crowd": Crowd,
+    "twice": Twice,
+    "detailed": Detailed,
+    "parts": parts_of,
+    "mirrored": functools.partial(parts_of, kind=MirroredParts),
+    "shared": SharedOut,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +172,15 @@ def test_lists_that_are_full_give_the_whole_join_too(kind, work, history):
         prior = None
         for corpus in history:
             _, prior = check(corpus, kind, prior)
+
+
+def test_no_pair_is_asked_twice_where_it_makes_no_difference_who_is_asked():
+    corpus = {f"{at:02d}": Unit(at * 7 % 90, 0, float(at % 3), at) for at in range(30)}
+    matcher, prior = check(corpus, "mirrored", None)
+    assert matcher.asked
+    assert not matcher.compared
+    matcher, _ = check({digest: one for digest, one in corpus.items() if digest != "03"}, "mirrored", prior)
+    assert not matcher.compared
 
 
 def test_other_criteria_elect_anew():

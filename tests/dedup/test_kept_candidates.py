@@ -10,7 +10,7 @@ from mmlake.dedup import DedupSettings, kept_repair
 from mmlake.dedup.audio import Recordings, fingerprint_samples
 from mmlake.dedup.kept import Units, kept_stars
 from mmlake.dedup.leaders import stars
-from mmlake.dedup.matching import NONE, Found, Mirrored
+from mmlake.dedup.matching import NONE, Found, is_mirrored
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.survivors import by_digest
 from tests.dedup.test_dedup_audio import voice
@@ -70,7 +70,7 @@ def test_who_is_asked_makes_no_difference_between_recordings():
     prints = [fingerprint_samples(sound) for sound in sounds]
     table = {name: Ragged.of([one[name] for one in prints]) for name in ("chromaprint", "band-signs")}
     matcher, everybody = Recordings(table, DedupSettings()), np.arange(len(sounds))
-    assert isinstance(matcher, Mirrored)
+    assert is_mirrored(matcher)
     for one in everybody.tolist():
         at_once = matcher.compare(one, everybody).mirrored()
         for other in everybody.tolist():
