@@ -24,6 +24,7 @@ Words = NDArray[np.uint64]
 _SIGNS, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _KEPT = 0.3  # correlation below which a word belongs to no common part
 _BRUTE = 1 << 19  # products of two lengths: below, each place is tried; above, places where words are equal
+_TOGETHER = 16  # words that numpy compares in the time of one where it is given a few: how soon it pays to compile
 _MAX_ANCHORS = 3
 _VOTED, _MAX_VOTES = 4, 1 << 16  # shifts tried per block; pairs of equal half words of two long recordings
 _HOPELESS = 0.25  # correlation of the best block; a copy has more, whatever was done to it
@@ -108,7 +109,7 @@ def _anchors(short: Words, long: Words, starts: NDArray[np.int64], size: int) ->
     is_brief = len(short) * len(long) <= _BRUTE
     rows = np.arange(size // 2, len(long) + size - size // 2 + 1)
     voted = None if is_brief else _voted(short, long, starts, size)
-    kernels = sound_kernels.compiled(len(short) * len(rows)) if voted is None else None
+    kernels = sound_kernels.compiled(len(short) * len(rows) // _TOGETHER) if voted is None else None
     if kernels is not None:
         all_gains = np.empty((len(starts), len(rows)), np.int64)
         kernels.gains(short, padded, starts, rows, size, all_gains)

@@ -32,6 +32,7 @@ class Kernels(NamedTuple):
     marked: Callable[..., int]
     near: Callable[..., int]
     leading: Callable[..., int]
+    listed: Callable[..., int]
 
 
 def compiled(num_values: int) -> Kernels | None:
@@ -90,6 +91,7 @@ def kernels() -> Kernels | None:
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
             "near": Loop(_near, ("u8*", "u8*", "u4*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
+            "listed": Loop(_listed, ("i4*", "i8*", "i8*", "i8*", "i4*", "i8*")),
             "leading": Loop(_leading, ("i4*", *["i8*"] * 6, "b1*", "i8", "i4*", "i8*", "i8**", "i8**"), (_met,)),
         },
         [__file__],
@@ -284,6 +286,20 @@ def _near(
             if found == most:
                 break
     return num
+
+
+def _listed(
+    numbers: Any, offsets: Any, units: Any, starts: Any, counts: Any, out: Any
+) -> None:  # pragma: no cover: compiled
+    """Writes the units, in their order, into the lists of their keys, where there is room. starts: of each list, and
+    the end of the last one. counts: how many each has; more afterwards."""
+    for at in range(units.shape[0]):
+        for one in range(offsets[units[at]], offsets[units[at] + 1]):
+            key = numbers[one]
+            place = starts[key] + counts[key]
+            if place < starts[key + 1]:
+                out[place] = units[at]
+                counts[key] += 1
 
 
 def _leading(

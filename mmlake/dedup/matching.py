@@ -161,10 +161,10 @@ class Searching(Protocol):
 def listed_near(matcher: Matcher, one: int, listed: NDArray[np.bool_], *, searches: bool) -> Positions:
     """The candidates of the unit, found by other means than keys, that are listed. searches: others than those that
     were listed before lead by now."""
-    if searches and isinstance(matcher, Searching):
-        return matcher.near(one, listed)
     if matcher.neighbours is None:
         return np.empty(0, np.int64)
+    if searches and isinstance(matcher, Searching):
+        return matcher.near(one, listed)
     found: Positions = matcher.neighbours[one].astype(np.int64)
     return found[listed[found]]
 

@@ -56,7 +56,13 @@ class Postings:
         return num
 
     def holders(self, order: Positions) -> tuple[Positions, Positions]:
-        """(the units that hold each of the `shared` keys, in this order, key by key; where each key's begin)."""
+        """(the units that hold each of the `shared` keys, in this order of all, key by key; where each key's begin)."""
+        kernels = key_kernels.compiled(len(self._ids))
+        if kernels is not None:
+            lengths = np.bincount(self._ids, minlength=len(self._counts))
+            held, found = np.concatenate(([0], np.cumsum(lengths))), np.empty(len(self._ids), np.int64)
+            kernels.listed(self._ids, self._offsets, order, held, np.zeros(len(lengths), np.int32), found)
+            return found, held
         ids, begins = self.numbers_of(order)
         held = np.concatenate(([0], np.cumsum(np.bincount(ids, minlength=len(self._counts)))))
         return np.repeat(order, np.diff(begins))[np.argsort(ids, kind="stable")], held
@@ -82,6 +88,12 @@ class Postings:
 
     def add_all(self, units: Positions) -> None:
         """List these units, in their order, where a list has room."""
+        kernels = key_kernels.compiled(len(self._ids))
+        if kernels is not None:
+            counts = self._counts.astype(np.int32)
+            kernels.listed(self._ids, self._offsets, units, self._starts, counts, self._slots)
+            self._counts[:] = counts
+            return
         ends = np.cumsum(self._offsets[units + 1] - self._offsets[units])
         for low, high in blocks_of(ends, _BLOCK):
             self._add_some(units[low:high])

@@ -46,6 +46,23 @@ def test_compiled_and_plain_code_number_keys_alike(distinct, monkeypatch):
     assert plain[0] == sorted(key for key, count in Counter(rows.values.tolist()).items() if count > 1)
 
 
+@pytest.mark.parametrize("distinct", [1, 300, 3_000])
+def test_compiled_and_plain_code_list_the_same_units(distinct, monkeypatch):
+    rows = rows_of(np.random.default_rng(distinct), distinct=distinct)
+    order = np.random.default_rng(1).permutation(len(rows))
+
+    def made():
+        postings = Postings(rows)
+        postings.add(int(order[0]))
+        postings.add_all(order[1:100])
+        holders, begins = postings.holders(order)
+        listed = [postings.sharing(one)[0].tolist() for one in range(len(rows))]
+        return holders.tolist(), begins.tolist(), listed
+
+    plain, compiled = in_both_ways(monkeypatch, made)
+    assert plain == compiled
+
+
 @pytest.mark.parametrize("distinct", [1, 300, 100_000])
 def test_compiled_and_plain_code_sample_and_count_alike(distinct, monkeypatch):
     rows = rows_of(np.random.default_rng(distinct), distinct=distinct)
