@@ -43,7 +43,12 @@ def max_open() -> int:
 
 
 class ShardStream:
-    """The samples of a set of shards: iterable from the resumed position, and by number through `sample`."""
+    """The samples of a set of shards: iterable from the resumed position, and by number through `sample`.
+
+    A sample is a dict: `__key__` (64 hexadecimal characters), `__weight__` (float, 0..1), and each member by its
+    ending, as bytes or as the decoder gives it (docs/loader.md has shapes and types). Raises SettingsError for an
+    argument that is not usable, ShardCorrupt for a damaged index, shard or sample.
+    """
 
     def __init__(
         self,
