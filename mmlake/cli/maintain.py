@@ -210,13 +210,15 @@ def compile_(as_json: JsonOption = False) -> None:
 def docs(
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the generated pages.")] = Path("docs"),
 ) -> None:
-    """Write the pages that are made from the code: errors.md and cli.md.
+    """Write the pages that are made from the code: errors.md, cli.md and settings.md.
 
     Example: `mmlake docs --out docs`
     """
     from mmlake.cli.pages import cli_page, errors_page
+    from mmlake.cli.settings_page import settings_page
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in (("errors.md", errors_page()), ("cli.md", cli_page(app))):
+    made = {"errors.md": errors_page(), "cli.md": cli_page(app), "settings.md": settings_page()}
+    for name, text in made.items():
         (out / name).write_text(text, encoding="utf-8")
-    typer.echo(json.dumps({"written": ["errors.md", "cli.md"]}))
+    typer.echo(json.dumps({"written": list(made)}))

@@ -13,7 +13,7 @@ from mmlake.errors import MmlakeError
 from mmlake.modalities import MODALITIES
 from mmlake.quality import error_codes
 
-_MADE = "<!-- made by `make docs`; do not edit -->"
+MADE = "<!-- made by `make docs`; do not edit -->"
 
 
 def errors_page() -> str:
@@ -21,7 +21,7 @@ def errors_page() -> str:
     lines = [
         "# Error codes",
         "",
-        _MADE,
+        MADE,
         "",
         "The `error_code` column of the stage tables and of the catalog. 1xxx sources, 2xxx store, 3xxx "
         "preprocess, 4xxx quality, 9xxx "
@@ -69,7 +69,7 @@ def cli_page(app: typer.Typer) -> str:
     parts = [
         "# Commands",
         "",
-        _MADE,
+        MADE,
         "",
         "Every command takes `--help`; those that print tables take `--json`. Results are on stdout; progress "
         "and errors, one line each, on stderr.",

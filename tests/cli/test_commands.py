@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import importlib.metadata
 import json
@@ -23,9 +24,11 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
+from mmlake.cli.settings_page import settings_page
 from mmlake.errors import LakeLocked, MmlakeError, SettingsError
 from mmlake.lake import FORMAT, Lake
 from mmlake.loader import read_tracks
+from mmlake.settings import Settings
 from mmlake_assets import console
 from tests import make
 from tests.blobs import rot
@@ -78,6 +81,18 @@ def test_the_generated_pages_are_as_the_code_is() -> None:
     """`make docs` writes them."""
     assert (DOCS / "errors.md").read_text() == errors_page()
     assert (DOCS / "cli.md").read_text() == cli_page(app)
+    assert (DOCS / "settings.md").read_text() == settings_page()
+
+
+def test_every_setting_is_on_its_page_with_its_default_and_what_it_is() -> None:
+    rows = [line.split(" | ") for line in settings_page().splitlines() if line.startswith("| `")]
+    defaults = Settings()
+    named = [
+        one.name for held in dataclasses.fields(defaults) for one in dataclasses.fields(getattr(defaults, held.name))
+    ]
+    assert len(rows) >= len(named) > 200
+    assert set(named) <= {name.strip("| `") for name, *_ in rows}
+    assert not [name for name, _, *what in rows if len(" | ".join(what)) < 8]
 
 
 def test_status_adds_up(lake: Path) -> None:

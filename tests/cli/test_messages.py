@@ -211,7 +211,7 @@ def test_a_directory_where_a_file_is_to_be_written_is_named(tmp_path: Path, word
 
 def test_the_folder_of_the_generated_pages_is_made(tmp_path: Path) -> None:
     assert run("docs", "--out", tmp_path / "new" / "docs").exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "new" / "docs").iterdir()) == ["cli.md", "errors.md"]
+    assert sorted(path.name for path in (tmp_path / "new" / "docs").iterdir()) == ["cli.md", "errors.md", "settings.md"]
 
 
 @pytest.mark.parametrize("port", [0, 65_536])
