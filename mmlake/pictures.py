@@ -43,9 +43,14 @@ def one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def picture_formats() -> tuple[str, ...]:
     """The formats for `Image.open(..., formats=)`: all that Pillow reads, in its order, without those that are
-    programs, and HEIC where the extra `heif` is installed."""
-    from PIL import Image
+    programs, and HEIC where the extra `heif` is installed.
 
+    From then on Pillow refuses no PNG for a text or a colour profile of more than 1 MiB, as printers and image
+    generators write them; what all texts of one picture take stays bounded, by 64 MiB.
+    """
+    from PIL import Image, PngImagePlugin
+
+    PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
     Image.init()
     with suppress(ImportError):
         import pillow_heif

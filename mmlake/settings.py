@@ -40,7 +40,8 @@ from mmlake.store import StoreSettings
 from mmlake.versions.settings import PublishSettings
 from mmlake.voices.settings import SpeakerSettings
 
-_ELEMENTS: dict[Any, str] = {str: "texts", int: "whole numbers"}  # what lists of settings hold
+# what lists and tables of settings hold
+_ELEMENTS: dict[Any, str] = {str: "texts", int: "whole numbers", dict: "tables"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +123,7 @@ class Settings:
                     f"{where}: [{name}] has values of another kind than the settings, expected {expected}; correct them"
                 )
             if strange := _strange_elements(kind, plain):
-                raise SettingsError(f"{where}: [{name}] has lists of something else: {strange}; correct them")
+                raise SettingsError(f"{where}: [{name}] has lists or tables of something else: {strange}; correct them")
             try:
                 sections[name] = kind(**plain)
             # a nested table with unknown names or values of another kind
@@ -146,13 +147,18 @@ def _is_alike(default: Any, value: Any) -> bool:
 
 
 def _strange_elements(kind: type, given: dict[str, Any]) -> str:
-    """The first element of each list that is not of the type that the field says, with that type; empty for none."""
+    """The first element of each list, and value of each table, that is not of the type that the field says, with that
+    type; empty for none."""
     found = []
     for name, hint in get_type_hints(kind).items():
-        wanted = get_args(hint)[0] if get_origin(hint) is tuple else None
-        values = given.get(name) if wanted in _ELEMENTS else None
-        strange = [one for one in values or () if type(one) is not wanted]
-        found += [f"{name} holds {strange[0]!r}, expected {_ELEMENTS[wanted]}"] if wanted and strange else []
+        of_table = get_origin(hint) is Mapping
+        wanted = get_args(hint)[of_table] if of_table or get_origin(hint) is tuple else None
+        wanted = dict if get_origin(wanted) is Mapping else wanted
+        if wanted not in _ELEMENTS or name not in given:
+            continue
+        values = given[name].values() if of_table else given[name]
+        strange = [one for one in values if type(one) is not wanted]
+        found += [f"{name} holds {strange[0]!r}, expected {_ELEMENTS[wanted]}"] if strange else []
     return ", ".join(found)
 
 

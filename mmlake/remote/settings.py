@@ -36,7 +36,7 @@ class RemoteSettings:
     spool_bytes: int = 4 << 30
     # bound of a file of a web server without byte ranges: it is copied to a temporary file in cache_dir as far as it is
     # read. A shard of a gigabyte, four times
-    storage_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     # options of fsspec by scheme or beginning of an address, {"gs": {"project": "corpus"}}; a secret is written
     # "env:NAME" (docs/remote.md)
 

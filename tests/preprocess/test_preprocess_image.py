@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from preprocess_media import encoded, photo
 
 from mmlake.errors import UnreadableItem
@@ -99,6 +99,28 @@ def test_cmyk_jpegs_are_accepted():
     sink = io.BytesIO()
     Image.fromarray(photo()).convert("CMYK").save(sink, "JPEG")
     assert code_of(sink.getvalue()) is None
+
+
+@pytest.mark.parametrize("kind", ["text", "profile"])
+def test_a_png_with_a_long_text_or_a_large_profile_is_read(kind):
+    """Requirement: what image generators and printers write next to a picture, compressed, is no reason to lose it."""
+    info, sink = PngImagePlugin.PngInfo(), io.BytesIO()
+    info.add_text("workflow", "node " * 800_000, zip=True)
+    given = {"pnginfo": info} if kind == "text" else {"icc_profile": bytes(4_000_000)}
+    Image.fromarray(photo()).save(sink, "PNG", **given)
+    assert code_of(sink.getvalue()) is None
+
+
+def test_a_png_whose_text_fills_the_memory_is_not_read():
+    info, sink = PngImagePlugin.PngInfo(), io.BytesIO()
+    info.add_text("bomb", "x" * 80_000_000, zip=True)
+    Image.fromarray(photo()).save(sink, "PNG", pnginfo=info)
+    assert code_of(sink.getvalue()) == 3001
+
+
+def test_a_jpeg_xl_is_said_to_have_no_decoder():
+    with pytest.raises(UnreadableItem, match="JPEG XL pictures have no decoder here"):
+        image_track(b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(100), settings=SETTINGS)
 
 
 @pytest.mark.parametrize(
