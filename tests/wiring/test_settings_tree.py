@@ -62,7 +62,10 @@ def test_nested_tables_name_models(tmp_path) -> None:
         ("[dedup]\ntext_jaccard = inf\n", "text_jaccard like 0.7"),
         ('[embed]\nmodels = "clip"\n', "models like {}"),
         ('[embed.models.clip]\npth = "x"\n', r"\[embed\] has a nested value that does not fit"),
-        ("[publish]\nfollow = [3]\n", r"\[publish\] has lists or tables of something else: follow holds 3, expected texts"),
+        (
+            "[publish]\nfollow = [3]\n",
+            r"\[publish\] has lists or tables of something else: follow holds 3, expected texts",
+        ),
         ('[evaluate]\nks = [1, "5"]\n', "ks holds '5', expected whole numbers"),
         ("[sources]\ntext_fields = [['text']]\n", "text_fields holds .*, expected texts"),
         ("[embed.encoders]\ntext = 3\n", "encoders holds 3, expected texts"),
