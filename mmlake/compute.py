@@ -338,7 +338,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], *, workers: int,
 
 
 def resolve_device(device: str) -> str:
-    """ "cpu" or "cuda:<n>". Raises SettingsError for an unknown name, MmlakeError where a GPU is asked for and there
+    """ "cpu" or "cuda:<n>". Raises SettingsError for an unknown name, and where a GPU is asked for and there
     is none."""
     name, _, number = device.partition(":")
     if name not in ("auto", "cpu", "cuda") or (number and not (name == "cuda" and number.isdigit())):
@@ -350,7 +350,7 @@ def resolve_device(device: str) -> str:
         return f"cuda:{number or 0}"
     if name == "auto":
         return "cpu"
-    raise MmlakeError(
+    raise SettingsError(
         f"compute: device {device!r} is asked for but torch sees {count} CUDA devices; install the driver and "
         "pip install 'mmlake[gpu]', or choose device 'auto' or 'cpu'"
     )

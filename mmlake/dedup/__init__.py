@@ -1,4 +1,18 @@
-"""Which items are the same thing: fingerprints, near and semantic pairs, clusters with one survivor each."""
+"""Which items are the same thing: fingerprints, near and semantic pairs, clusters with one survivor each.
+
+Where to read, in the order of the data; `tiers.py`, the table of ways to find near duplicates, comes first:
+
+- prints of one unit: `fingerprinting`, then `text`, `image`, `video` and `audio`, each with modules of its name
+- candidates: keys of units (`*_keys`), who holds them (`postings`, `numbering`), hashes within a radius (`joins`)
+- one pair: what a tier says of two units (`matching`; the `*_matcher`, `*_alignment` and `text_verdicts`)
+- the join: stars in place of all pairs (`leaders`, `led`, `followers`, `survivors`, `star_edges`), copies that several
+  units hold between them (`across`), comparisons by workers (`ahead`)
+- what is new alone (`kept`, and the `kept_*` behind it); of texts by parts (`kept_parts`)
+- vectors: `semantic_tier`, `vectors`, `semantic`, `index_choice`; what keeps a pair apart (`witness`, `contrasts`)
+- who stays: `clusters`, `criteria`, `fidelity`; how well all of it finds: `estimates`, `near_recall`, `key_curve`
+- other tables: across modalities (`cross`), eval sets (`contamination`, `eval_sets`)
+- loops that numba compiles: `*_kernels`, kept by `machine_code`
+"""
 
 from __future__ import annotations
 
