@@ -118,11 +118,6 @@ def test_a_png_whose_text_fills_the_memory_is_not_read():
     assert code_of(sink.getvalue()) == 3001
 
 
-def test_a_jpeg_xl_is_said_to_have_no_decoder():
-    with pytest.raises(UnreadableItem, match="JPEG XL pictures have no decoder here"):
-        image_track(b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(100), settings=SETTINGS)
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"\xff\xd8\xff", b"GIF89a", bytes(1000), b"<svg></svg>", b"\x89PNG\r\n\x1a\n" + bytes(50)]
 )
