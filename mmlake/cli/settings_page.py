@@ -59,18 +59,15 @@ def _shown(default: Any) -> str:
         return "not set"
     if isinstance(default, Mapping) and not default:
         return "`{}`"
-    plain = (
-        dataclasses.asdict(default) if dataclasses.is_dataclass(default) and not isinstance(default, type) else default
-    )
-    return f"`{canonical_json(plain).replace('|', chr(92) + '|')}`"
+    return f"`{canonical_json(default).replace('|', chr(92) + '|')}`"
 
 
 def _nested(kind: type) -> Iterator[tuple[str, type]]:
-    """Tables within the section: of a mapping those of any NAME."""
+    """Tables of any NAME within the section."""
     for name, hint in get_type_hints(kind).items():
-        for one in (hint, *get_args(hint)):
+        for one in get_args(hint):
             if isinstance(one, type) and dataclasses.is_dataclass(one):
-                yield (name if one is hint else f"{name}.NAME"), one
+                yield f"{name}.NAME", one
 
 
 def _commented(kind: type) -> Iterator[tuple[dataclasses.Field[Any], str]]:
