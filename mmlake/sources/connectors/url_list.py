@@ -214,9 +214,10 @@ def _rows(
         yield from _in_order(parts, rows, metadata)
         return
     captions = [item for _, item in texts if item.fault is None]
+    with_image = any(item.modality == "image" for item in rows)
     for position, item in enumerate(rows):
         role = "caption" if item.modality == "image" else "transcript"
-        chosen = [one for one in captions if one.role == role] or captions
+        chosen = [one for one in captions if one.role == role] or (captions if with_image else [])
         paired_texts = (
             tuple(reader_of(one.content.read().decode()) for one in chosen if one.content)
             if item.role == "media" and item.fault is None

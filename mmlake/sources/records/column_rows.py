@@ -117,7 +117,9 @@ def _parts(
 def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
     """Those that have a place, then the others behind them, media with the texts of their record."""
     captions = [field.text for field in found if field.role == "caption"] or [field.text for field in found]
-    transcripts = [field.text for field in found if field.role == "transcript"] or [field.text for field in found]
+    transcripts = [field.text for field in found if field.role == "transcript"]
+    if any(item.modality == "image" for item in (*placed, *rows)):  # where every text is a caption
+        transcripts = transcripts or [field.text for field in found]
     behind = placed[-1].position + 1 if placed else 0
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         words = captions if item.modality == "image" else transcripts
