@@ -41,6 +41,7 @@ from mmlake.quality import (
     Rule,
     Scorer,
 )
+from mmlake.records import CAPTION
 from mmlake.schemas.cross import KEYFRAME, SOUND, TRANSCRIPT
 from mmlake.voices import speakers
 
@@ -63,6 +64,8 @@ class Modality:
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
     # embed: measures that encoders of the settings take: how far the tracks of a unit agree, how much people like it
     model_measures: tuple[str, ...] = ()
+    # embed: the role of texts that say what it shows or sounds like, which are compared with it; None: of none
+    described_by: str | None = None
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
     tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
@@ -96,6 +99,7 @@ MODALITIES: dict[str, Modality] = {
             decoder=IMAGE_DECODER,
             measurements=IMAGE_MEASUREMENTS,
             model_measures=(AESTHETIC,),
+            described_by=CAPTION,
             rules=IMAGE_RULES,
             tiers=tiers_of("image"),
             survivors=criteria_of("image"),
@@ -112,6 +116,7 @@ MODALITIES: dict[str, Modality] = {
             captioner=partial(captions, describes=True),
             measurements=VIDEO_MEASUREMENTS,
             model_measures=(PICTURE_TEXT, PICTURE_SOUND, AESTHETIC),
+            described_by=CAPTION,
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
             survivors=criteria_of("video"),
@@ -127,6 +132,7 @@ MODALITIES: dict[str, Modality] = {
             splitter=RECORDING_SPLITTER,
             captioner=partial(captions, describes=False),
             measurements=AUDIO_MEASUREMENTS,
+            described_by=CAPTION,
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),
             survivors=criteria_of("audio"),

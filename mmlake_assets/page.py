@@ -135,8 +135,8 @@ def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
         "table_bytes": made.stamp.size_bytes,
         "reused": made.reused,
     }
-    column = "cluster_size" if step.schema.name == "clusters" else "score"
-    values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
+    column = {"clusters": "cluster_size", "caption_scores": "cosine"}.get(step.schema.name, "score")
+    values = lake.tables.read(made.slot, columns=[column]).column(column).drop_null().to_pylist()
     if values:
         metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
     if step.schema.name in ("pairs", "cross_pairs"):  # same and inside make something go; the others are evidence

@@ -65,6 +65,7 @@ CATALOG_SCHEMA = pa.schema(
         pa.field("carried_by", _STRINGS),
         pa.field("caption", pa.string()),
         pa.field("event_tags", _STRINGS),
+        pa.field("caption_score", pa.float64()),
     ]
 )
 
@@ -91,6 +92,7 @@ def rows(
     contamination: pa.Table | None = None,
     cross_pairs: pa.Table | None = None,
     captions: pa.Table | None = None,
+    caption_scores: pa.Table | None = None,
     measure_columns: Iterable[str] = (),
     source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
@@ -102,7 +104,7 @@ def rows(
     measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
     several partitions measured has the smallest number.
     contamination: digest, eval_set. cross_pairs: digest, component, carrier, relation. captions: digest, caption,
-    event_tags of described clips. None: there are none.
+    event_tags of described clips. caption_scores: digest, cosine. None: there are none.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
@@ -113,8 +115,7 @@ def rows(
     digests = item["digest"].combine_chunks()
     for name, table in (("tracks", track), ("verdicts", verdict)):
         _no_strangers(name, table, digests, modality)
-    columns = _of_items(items, digests)
-    columns["digest"], columns["modality"] = digests, pa.repeat(modality, len(digests))
+    columns = _of_items(items, digests) | {"digest": digests, "modality": pa.repeat(modality, len(digests))}
     columns["parent_digest"] = pc.coalesce(_aligned(track, digests, "parent_digest"), digests)
     columns["kind"] = pc.coalesce(_aligned(track, digests, "kind"), "whole")
     columns |= {name: _aligned(track, digests, name) for name in ("span_start_s", "span_end_s")}
@@ -124,9 +125,9 @@ def rows(
     for name in ("width_px", "height_px", "duration_s", "num_words"):
         columns[name] = _finite(_aligned(track, digests, name))
     columns |= _judged(item, track, verdict, digests)
-    columns |= _clustered(cluster, digests, columns["status"])
-    columns |= _pictures(track, digests, modality) | _contaminated(contamination, digests)
-    columns |= {"carried_by": _carried_by(cross_pairs, digests)} | _described(captions, digests)
+    columns |= _clustered(cluster, digests, columns["status"]) | _pictures(track, digests, modality)
+    columns |= _contaminated(contamination, digests) | _described(captions, caption_scores, digests)
+    columns["carried_by"] = _carried_by(cross_pairs, digests)
     table = pa.table(
         {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
         schema=CATALOG_SCHEMA,
@@ -316,12 +317,20 @@ def _carried_by(cross_pairs: pa.Table | None, digests: pa.Array) -> pa.Array:
     return pa.array([sorted(found.get(digest, ())) for digest in digests.to_pylist()], _STRINGS)
 
 
-def _described(captions: pa.Table | None, digests: pa.Array) -> dict[str, pa.Array]:
-    """What a model says of the clip, and its event tags."""
-    if captions is None:
-        return {"caption": pa.nulls(len(digests), pa.string()), "event_tags": pa.nulls(len(digests), _STRINGS)}
-    said = _one_per_digest(captions.select(["digest", "caption", "event_tags"]))
-    return {name: _aligned(said, digests, name) for name in ("caption", "event_tags")}
+def _described(captions: pa.Table | None, scores: pa.Table | None, digests: pa.Array) -> dict[str, pa.Array]:
+    """What a model says of the clip, and its event tags; of the cosines with captions that came along the highest."""
+    columns = {
+        "caption": pa.nulls(len(digests), pa.string()),
+        "event_tags": pa.nulls(len(digests), _STRINGS),
+        "caption_score": pa.nulls(len(digests), pa.float64()),
+    }
+    if captions is not None:
+        said = _one_per_digest(captions.select(["digest", "caption", "event_tags"]))
+        columns |= {name: _aligned(said, digests, name) for name in ("caption", "event_tags")}
+    if scores is not None:
+        best = scores.group_by("digest").aggregate([("cosine", "max")])
+        columns["caption_score"] = _aligned(best, digests, "cosine_max")
+    return columns
 
 
 def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) -> dict[str, pa.Array]:

@@ -33,6 +33,7 @@ _ORDER = (
     "duplicate_clusters",
     "contamination",
     "cross_pairs",
+    "caption_scores",
 )
 _PLACES = 10  # decimals of a dollar figure: a millionth of a cent
 

@@ -64,9 +64,9 @@ class ModelMeasure:
 def chosen(settings: EmbedSettings, encoders: Mapping[str, Encoder] = ENCODERS) -> dict[str, tuple[Encoder, ...]]:
     """Measure -> the encoders that take it: the first of the table that have weights in the settings; none where one
     is missing. A head is of CLIP alone: of other vectors of as many numbers it gives noise."""
-    able = [row for row in encoders.values() if row.name in settings.models and "text" in row.modalities]
-    seeing = [row for row in able if "video" in row.modalities][:1]
-    by_sound = [row for row in able if "audio" in row.modalities][:1]
+    able = [row for row in encoders.values() if row.name in settings.models]
+    seeing = [row for row in able if row.knows_texts_of("video")][:1]
+    by_sound = [row for row in able if row.knows_texts_of("audio")][:1]
     return {
         PICTURE_TEXT: tuple(seeing),
         PICTURE_SOUND: (*seeing, *by_sound) if seeing and by_sound else (),
@@ -214,17 +214,8 @@ class _Run:
 
     def texts(self, row: Encoder) -> Vectors:
         """Digest -> the mean vector of passages of its transcript, or why it has none."""
-        by_digest: dict[str, list[NDArray[Any]]] = {}
-        failures: Vectors = {}
-        parts = (
-            (track["digest"], passage) for track in self._rows() for passage in passages(track["transcript"] or "")
-        )
-        for (digest, _), made in Running.start(row, self.executor, self.settings).vectors(parts, opened=_text):
-            if isinstance(made, Failure):
-                failures[digest] = made
-            else:
-                by_digest.setdefault(digest, []).append(np.asarray(made, np.float64))
-        return {digest: np.mean(parts, axis=0) for digest, parts in by_digest.items()} | failures
+        said = ((track["digest"], track["transcript"] or "") for track in self._rows())
+        return mean_of_passages(Running.start(row, self.executor, self.settings), said)
 
     def profiles(self, row: Encoder, phrase: str, vectors: Vectors) -> Vectors:
         """Digest -> how much more it has to do with each of THINGS than with the others."""
@@ -277,6 +268,20 @@ def _seen(made: Sequence[NDArray[Any] | Failure], head: AestheticHead | None) ->
     return _Seen(
         _units(units.mean(axis=0)), None if head is None else round(float(head.scores(units).mean()), _DECIMALS)
     )
+
+
+def mean_of_passages(running: Running, said: Iterable[tuple[str, str]]) -> dict[str, NDArray[Any] | Failure]:
+    """Digest -> the mean vector, float64, of passages of what is said, or why it has none; nothing where no word is.
+    said: (digest, words)."""
+    by_digest: dict[str, list[NDArray[Any]]] = {}
+    failures: dict[str, NDArray[Any] | Failure] = {}
+    parts = ((digest, passage) for digest, words in said for passage in passages(words))
+    for (digest, _), made in running.vectors(parts, opened=_text):
+        if isinstance(made, Failure):
+            failures[digest] = made
+        else:
+            by_digest.setdefault(digest, []).append(np.asarray(made, np.float64))
+    return {digest: np.mean(parts, axis=0) for digest, parts in by_digest.items()} | failures
 
 
 def _text(part: tuple[str, str]) -> AbstractContextManager[Media]:

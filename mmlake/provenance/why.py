@@ -230,6 +230,14 @@ def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in rows[0].items() if value is not None and key != "digest"}
 
 
+def _caption_scores(rows: list[dict[str, Any]]) -> str:
+    cosines = [row["cosine"] for row in rows if row["cosine"] is not None]
+    if not cosines:
+        return f"no cosine of caption and medium: {rows[0]['error']} ({rows[0]['error_code']})"
+    spread = f"{min(cosines):.3f} to {max(cosines):.3f}" if len(cosines) > 1 else f"{cosines[0]:.3f}"
+    return f"cosine of caption and medium {spread} in {len(cosines)} of {len(rows)} pairs by {rows[0]['encoder']}"
+
+
 def _missing(table: str, row: dict[str, Any], made: list[dict[str, Any]]) -> str:
     """What the item lacks by this failed row, where others of it were made."""
     if not made:
@@ -280,6 +288,8 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
                 if row["is_survivor"]
                 else f"{row['tier']} duplicate of {row['survivor'][:16]} by {row['method']}"
             )
+        case "caption_scores":
+            return _caption_scores(rows)
         case "contamination":
             more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
             return f"{schemas.contamination_of(row)}{more}"

@@ -6,7 +6,7 @@ plain pipeline walk VERSION_STEPS alike.
 
 from __future__ import annotations
 
-from mmlake.publish.catalog import catalog_is_current, drop_damaged_catalog, update_catalog
+from mmlake.publish.catalog import catalog_is_current, catalog_slot, drop_damaged_catalog, update_catalog
 from mmlake.publish.dead_letters import (
     dead_letters_are_current,
     read_dead_letters,
@@ -38,6 +38,7 @@ __all__ = [
     "ask_for",
     "branch_of",
     "catalog_is_current",
+    "catalog_slot",
     "check_clock",
     "dead_letters_are_current",
     "drop_damaged_catalog",

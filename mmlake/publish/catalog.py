@@ -23,11 +23,11 @@ from mmlake.publish.catalog_rows import joined_rows, shares
 from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "6"
+CODE_VERSION = "7"
 NAME = "catalog"
 FORMER = Slot(NAME, "all")  # the one stamp of earlier releases, over all modalities
 _ROW_TABLES = ("items", "verdicts", "embeddings")
-_CORPUS_TABLES = ("duplicate_clusters", "contamination", "cross_pairs")
+_CORPUS_TABLES = ("duplicate_clusters", "contamination", "cross_pairs", "caption_scores")
 _OF_SOME = ("captions",)  # row tables that some modalities have
 _FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
 _TURN = ".catalog"  # of those who write it

@@ -67,7 +67,8 @@ def joined_rows(lake: Lake, modality: str, share: Share, source_fields: pa.Struc
         modality=modality,
         measures=joined("measures", ["digest", "measure", "value"]),
         contamination=of_units(lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"])),
-        cross_pairs=_cross_pairs(lake, modality),
+        cross_pairs=_of_some(lake, "cross_pairs", modality, ["digest", "component", "carrier", "relation"]),
+        caption_scores=_of_some(lake, "caption_scores", modality, ["digest", "cosine"]),
         captions=_descriptions(lake, modality),
         measure_columns=measure_columns(lake.parts.modality(modality)),
         source_fields=source_fields,
@@ -96,11 +97,10 @@ def _joined(parts: Iterator[pa.Table]) -> pa.Table:
     return pa.concat_tables(others) if others else first
 
 
-def _cross_pairs(lake: Lake, modality: str) -> pa.Table | None:
-    slot = Slot("cross_pairs", modality)
-    if lake.tables.stamp(slot) is None:  # nothing carries films
-        return None
-    return lake.tables.read(slot, columns=["digest", "component", "carrier", "relation"])
+def _of_some(lake: Lake, table: str, modality: str, columns: list[str]) -> pa.Table | None:
+    """The table over all shards; None for a modality that has none: nothing carries films, texts have no captions."""
+    slot = Slot(table, modality)
+    return None if lake.tables.stamp(slot) is None else lake.tables.read(slot, columns=columns)
 
 
 def _descriptions(lake: Lake, modality: str) -> pa.Table | None:

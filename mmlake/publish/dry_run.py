@@ -20,7 +20,7 @@ from mmlake.versions import Selection
 _CLAUSES = {
     "rule": "statuses", "status": "statuses", "licence": "licences", "role": "roles", "source": "sources",
     "size": "size", "language": "languages", "where": "where", "contaminated": "where",
-    "tier": "drop_tiers", "carried": "drop_carried", "required": "required_roles",
+    "caption_score": "min_caption_score", "tier": "drop_tiers", "carried": "drop_carried", "required": "required_roles",
     "quota": "quotas",
 }  # fmt: skip
 _ORDER = tuple(dict.fromkeys(_CLAUSES.values()))

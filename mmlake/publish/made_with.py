@@ -17,7 +17,7 @@ _SECTIONS = (
 _TABLES = (
     "tracks", "alignments", "speakers", "units", "captions", "measures", "verdicts", "fingerprints", "embeddings",
     "near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination",
-    "component_fingerprints", "cross_pairs",
+    "component_fingerprints", "cross_pairs", "caption_scores",
 )  # fmt: skip
 _APPROXIMATE = ("near_duplicates", "semantic_duplicates")
 

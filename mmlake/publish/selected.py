@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import preprocess, schemas, sources
+from mmlake import contracts, preprocess, schemas, sources
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA
 from mmlake.cuts import Uncut, version_of
 from mmlake.error_codes import CODES
@@ -20,6 +20,7 @@ from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
 from mmlake.records import ADMITTED
 from mmlake.samples import BOUND_SAMPLES, bind_units
+from mmlake.schemas.caption_scores import CAPTION_SCORES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.tables import Slot
 from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
@@ -29,10 +30,14 @@ UNCUT = "uncut"  # among what a version is selected from: the units that cannot 
 
 def selected_from(lake: Lake) -> dict[str, str]:
     """Data versions of the catalog, by modality, and of the samples as they are now; empty where they were not made.
-    And which units cannot be cut, where there are any."""
+    And of the scores of captions, and which units cannot be cut, where there are any."""
     slots = [*(catalog_slot(modality) for modality in lake.parts.modalities), SAMPLES_SLOT]
     stamps = {str(slot): lake.tables.stamp(slot) for slot in slots}
     found = {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
+    for modality in lake.parts.modalities:
+        slot = Slot(CAPTION_SCORES.name, modality)
+        if (scored := lake.tables.stamp(slot)) is not None and scored.num_rows:
+            found[str(slot)] = scored.data_version
     return found | ({UNCUT: uncut} if (uncut := version_of(lake.cuts.uncut.now())) else {})
 
 
@@ -51,7 +56,13 @@ def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None 
     rows = catalog_rows(lake, recipe) if rows is None else rows
     priorities = sources.priorities(lake.landing, lake.registry.directories())
     scan = partial(_scan, lake)
-    selection = select(rows, scan, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
+    selection = select(
+        rows,
+        scan,
+        recipe,
+        priority=lambda source: priorities.get(source, DEFAULT_PRIORITY),
+        caption_scores=None if recipe.min_caption_score is None else _caption_scores(lake),
+    )
     kept = [pc.struct_field(pc.list_flatten(chunk), "digest") for chunk in selection.samples["parts"].chunks]
     accounted = pa.chunked_array([*kept, *selection.excluded["digest"].chunks], pa.string())
     lost = rows["digest"].filter(pc.invert(pc.is_in(rows["digest"], value_set=pc.unique(accounted))))
@@ -61,6 +72,14 @@ def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None 
             "again"
         )
     return selection
+
+
+def _caption_scores(lake: Lake) -> pa.Table:
+    """digest, caption, cosine of every pair that has one."""
+    columns = ["digest", "caption", "cosine", "status"]
+    slots = [Slot(CAPTION_SCORES.name, modality) for modality in lake.parts.modalities]
+    made = [lake.tables.read(slot, columns=columns) for slot in slots if lake.tables.stamp(slot) is not None]
+    return contracts.made(pa.concat_tables([schemas.empty(CAPTION_SCORES).select(columns), *made]))
 
 
 def _scan(lake: Lake) -> Iterator[pa.Table]:

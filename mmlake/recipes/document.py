@@ -32,7 +32,7 @@ _LISTS = {
     "roles": ("a list of roles", ROLES),
     "required_roles": ("a list of roles", ROLES),
 }
-_OTHERS = ("weighted", "needs_decision", "seed", "size", "licences", "quotas", "mixture")
+_OTHERS = ("weighted", "needs_decision", "seed", "min_caption_score", "size", "licences", "quotas", "mixture")
 KEYS = (*_TEXTS, *_LISTS, *_OTHERS)
 _QUOTA_KEYS = ("by", "at_most", "share", "at_least", "groups")
 _MIXTURE_KEYS = ("by", "weights", "temperature", "epochs")
@@ -75,6 +75,8 @@ def parse(text: str, *, origin: str) -> Recipe:
     ):
         if key in given:
             values[key] = _typed(given[key], kind, origin, key, what)
+    if "min_caption_score" in given:
+        values["min_caption_score"] = _cosine(given["min_caption_score"], origin, "min_caption_score")
     values |= _licences(given.get("licences", {}), origin)
     values["size"] = _sizes(given.get("size", {}), origin)
     values["quotas"] = tuple(
@@ -110,6 +112,13 @@ def _number(value: Any, place: str, key: str) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
         raise SettingsError(f"{place}: {key} is {str(value)[:80]!r}, expected a number")
     return float(value)
+
+
+def _cosine(value: Any, place: str, key: str) -> float:
+    number = _number(value, place, key)
+    if not -1 <= number <= 1:
+        raise SettingsError(f"{place}: {key} is {number:g}, expected a cosine from -1 to 1, such as 0.28")
+    return number
 
 
 def _licences(value: Any, origin: str) -> dict[str, tuple[str, ...]]:

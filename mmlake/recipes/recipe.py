@@ -47,6 +47,8 @@ class Recipe:
     # items of one of these; empty takes all
     size: tuple[tuple[str, float | None, float | None], ...] = ()
     # (column, smallest, largest), None where open; a part without that measure is not asked
+    min_caption_score: float | None = None
+    # captions whose cosine with what they stand next to is smaller are masked; one without a cosine stays
     languages: tuple[str, ...] = ()
     # codes as the sources state them; a part of which nobody says the language stays
     statuses: tuple[str, ...] = ADMITTED
@@ -117,7 +119,9 @@ class Recipe:
         """Sections of the settings that verdicts and duplicates depend on, where the recipe reads them."""
         # what aligning finds of a transcript is judged as well
         judged = ("align", "quality") if self.judges else ()
-        return judged + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) or self.drop_carried else ())
+        scored = ("embed",) if self.min_caption_score is not None else ()
+        compared = {"near", "semantic"} & set(self.drop_tiers) or self.drop_carried
+        return judged + scored + (("dedup",) if compared else ())
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch
+from mmlake.schemas.caption_scores import CAPTION_SCORES
 from mmlake.schemas.captions import CAPTIONS
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.schemas.samples import SAMPLES
@@ -294,6 +295,7 @@ TABLES: dict[str, TableSchema] = {
         CONTAMINATION,
         COMPONENT_FINGERPRINTS,
         CROSS_PAIRS,
+        CAPTION_SCORES,
         SAMPLES,
     )  # fmt: skip
 }

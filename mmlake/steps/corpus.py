@@ -15,6 +15,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.records import canonical_json, digest_of
 from mmlake.steps import standing
+from mmlake.steps.caption_scores import CAPTION_SCORES_STEP
 from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.cross import CROSS_STEP
 from mmlake.steps.row import ROW_STEPS, near_tiers
@@ -213,6 +214,7 @@ CORPUS_STEPS: dict[str, Step] = {
         ),
         CONTAMINATION_STEP,
         CROSS_STEP,
+        CAPTION_SCORES_STEP,
     )
 }
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
 from mmlake.recipes import CARRIED_BY, Recipe
+from mmlake.versions.caption_masks import CaptionCosines, below
 from mmlake.versions.carried import carried_out
 from mmlake.versions.digest_index import DigestIndex
 from mmlake.versions.grouped_samples import Parts, Samples, first_of
@@ -22,7 +23,7 @@ from mmlake.versions.sample_schemas import piece
 # a finding of sound and film that says nothing of them, but of the transcript next to them
 WRONG_TRANSCRIPT = "wrong_transcript"
 MISSING, FOREIGN, REPEATED = "part:missing", "part:other_modality", "part:repeated"
-NO_LEAD, EXACT = "sample:no_lead", "tier:exact"
+NO_LEAD, EXACT, CAPTION_SCORE = "sample:no_lead", "tier:exact", "caption_score"
 
 
 # apart from its digest, what says that a part of a sample says nothing that another one does not
@@ -45,11 +46,12 @@ class Verdicts:
     is_wrong_C: np.ndarray  # whether the medium was found to say something else than its transcript, bool
     weight_C: np.ndarray  # to six digits
     modalities: pa.Array  # of the catalog's rows
+    cosines: CaptionCosines
 
     @classmethod
-    def of(cls, catalog: pa.Table, recipe: Recipe, rows: pa.Table) -> Verdicts:
-        """rows: as of `selection.select`; catalog: of them the columns that every recipe reads. Raises ContractBroken
-        where the catalog holds a digest twice."""
+    def of(cls, catalog: pa.Table, recipe: Recipe, rows: pa.Table, scores: pa.Table | None = None) -> Verdicts:
+        """rows: as of `selection.select`; catalog: of them the columns that every recipe reads; scores: of captions.
+        Raises ContractBroken where the catalog holds a digest twice."""
         index, texts = DigestIndex(catalog["digest"]), list[str]()
         if index.twice is not None:
             raise ContractBroken(f"catalog rows name {index.twice} twice; run `Catalog.verify_unique`")
@@ -70,7 +72,10 @@ class Verdicts:
         is_wrong_C = pc.fill_null(pc.equal(piece(catalog["rule"]), WRONG_TRANSCRIPT), False)
         weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
         is_wrong_C, modalities = is_wrong_C.to_numpy(zero_copy_only=False), piece(catalog["modality"])
-        return cls(recipe, index, texts, own_C, lead_C, said_C, detail_C, details, is_wrong_C, weight_C, modalities)
+        return cls(
+            recipe, index, texts, own_C, lead_C, said_C, detail_C, details, is_wrong_C, weight_C, modalities,
+            CaptionCosines.of(scores, index, catalog.num_rows),
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -166,6 +171,8 @@ class Outs:
         self._say_once()
         if verdicts.recipe.judges:
             self._doubt_transcripts()
+        if verdicts.recipe.min_caption_score is not None:
+            self._doubt_captions(verdicts.recipe.min_caption_score)
         self._without_lead()
         for role in verdicts.recipe.required_roles:
             self._without_role(role)
@@ -197,6 +204,13 @@ class Outs:
         lead_P = row_S[self.parts.owner_P]
         doubted = np.flatnonzero(self.parts.is_role("transcript") & self.kept_P & (lead_P >= 0))
         self.causes_P.set(doubted, f"rule:{WRONG_TRANSCRIPT}", detail=lead_P[doubted], source=2)
+
+    def _doubt_captions(self, bound: float) -> None:
+        """Mask captions whose cosine with each leading part of their sample is below the bound."""
+        out, said = below(bound, *self.verdicts.cosines.best(self.parts, self.at_P, self.kept_P))
+        columns = self.causes_P.columns
+        columns.append(said)
+        self.causes_P.set(out, CAPTION_SCORE, detail=np.arange(len(out)), source=len(columns) - 1)
 
     def _say_once(self) -> None:
         """Captions and transcripts that an earlier part of their sample is already, its fields included: a text next to

@@ -40,6 +40,8 @@ class Reasons:
             return "recipe" if self._recipe_differs("drop_tiers") else self._compared(name)
         if kind == "carried":
             return "recipe" if self._recipe_differs("drop_carried") else self._compared(kind, otherwise="source")
+        if kind == "caption_score" and not self._recipe_differs("min_caption_score"):
+            return self._scored()
         if kind == "contaminated" and not self._recipe_differs("where"):
             return "threshold" if self._eval_sets_differ() else "source"
         # clauses and quotas are the recipe's; where it is the same, what the sources say has changed
@@ -49,7 +51,8 @@ class Reasons:
         """The reason why this field of a sample that stays has another value."""
         if field in _ALWAYS_OF_SOURCE:
             return "source"
-        if self._recipe_differs("statuses", "weighted", "roles", *(("where",) if field == "parts" else ())):
+        of_parts = ("where", "min_caption_score") if field == "parts" else ()
+        if self._recipe_differs("statuses", "weighted", "roles", *of_parts):
             return "recipe"
         judged = self._judged(None)
         if field == "parts" and judged == "source" and self._eval_sets_differ():
@@ -80,6 +83,12 @@ class Reasons:
         if tier == "semantic" and self._before.encoders != self._after.encoders:
             return "encoder"
         return "code" if self._code_differs(_COMPARING) else otherwise
+
+    def _scored(self) -> str:
+        """Why the score of a caption is another."""
+        if _section(self._before, "embed") != _section(self._after, "embed"):
+            return "encoder"
+        return "code" if self._code_differs(("embeddings", "caption_scores")) else "source"
 
     def _eval_sets_differ(self) -> bool:
         return _section(self._before, "decontaminate") != _section(self._after, "decontaminate")

@@ -31,7 +31,7 @@ class Selection:
 
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
     # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
-    # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>, carried:<component>,
+    # source:<name>, size, language, contaminated:<eval set>, where, caption_score, tier:<name>, carried:<component>,
     # required:<role>, quota:<group>, part:missing, part:other_modality, part:repeated or sample:no_lead
     excluded: pa.Table
 
@@ -42,12 +42,14 @@ def select(
     recipe: Recipe,
     *,
     priority: Callable[[str], int] = lambda source: 0,
+    caption_scores: pa.Table | None = None,
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing,
     repeated, other modality, status, licence, role, source, size, language, where, tier, carried, required role, exact
     duplicate, quota. samples: `samples.bind_units` of all source shards, each with its `shard`, in one table or as what
     reads the tables of the source shards anew whenever it is called, in order of their names. catalog_rows:
-    CATALOG_COLUMNS and those of the recipe.
+    CATALOG_COLUMNS and those of the recipe. caption_scores: digest, caption, cosine of the pairs that have one; needed
+    where the recipe has a `min_caption_score`.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a
@@ -55,7 +57,7 @@ def select(
     """
     batches = SampleBatches((lambda: (samples,)) if isinstance(samples, pa.Table) else samples)
     catalog = catalog_rows.select(list(CATALOG_COLUMNS)).combine_chunks()
-    verdicts = Verdicts.of(catalog, recipe, catalog_rows)
+    verdicts = Verdicts.of(catalog, recipe, catalog_rows, caption_scores)
     repeats = _repeats(verdicts, batches, priority) if "exact" in recipe.drop_tiers else None
     licences = _Licences(catalog["licences"])
     kept, excluded = [], [EXCLUDED.empty_table()]

@@ -83,7 +83,8 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    of_some = 4 * 2 + 3  # alignments, speakers, components, captions of films and recordings; cross pairs but of films
+    # alignments, speakers, components, captions of films and recordings; cross pairs but of films; scores but of texts
+    of_some = 4 * 2 + 3 + 3
     assert len(data["assetNodes"]) == 4 * 14 + of_some + 1 + 9
 
 

@@ -69,13 +69,17 @@ def test_each_group_is_one_lane_whose_nodes_have_names_of_their_own() -> None:
         parents = {(key.path[1], parent) for key in lane for parent in resolved.get(key).parent_keys}
         foreign = {(name, *parent.path) for name, parent in parents if parent.path[0] != modality}
         carriers = {"text": ("video", "audio"), "image": ("video",), "audio": ("video",)}.get(modality, ())
-        assert foreign == {("cross_pairs", carrier, "component_fingerprints") for carrier in carriers}
+        described = () if modality == "text" else ("items", "tracks")
+        assert foreign == {
+            *(("cross_pairs", carrier, "component_fingerprints") for carrier in carriers),
+            *(("caption_scores", "text", table) for table in described),
+        }
 
 
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
-    assert len(tables) == 67
+    assert len(tables) == 70
     assert {
         key.to_user_string()
         for key in resolved.get_all_asset_keys()

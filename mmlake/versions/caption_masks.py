@@ -1,0 +1,67 @@
+"""Captions that say something else than what stands next to them: which parts of samples a recipe masks for it.
+
+P parts of all samples of a batch, by number; C catalog rows; K pairs of a unit and a caption that have a cosine
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from mmlake.records import CAPTION
+from mmlake.versions.digest_index import DigestIndex
+from mmlake.versions.grouped_samples import Parts
+from mmlake.versions.sample_schemas import piece
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionCosines:
+    """The cosine of each pair, to be asked for by the catalog rows of both."""
+
+    num_rows: int  # of the catalog
+    keys_K: np.ndarray  # row of the unit x num_rows + row of the caption, ascending
+    cosines_K: np.ndarray
+
+    @classmethod
+    def of(cls, scores: pa.Table | None, index: DigestIndex, num_rows: int) -> CaptionCosines:
+        """scores: digest, caption, cosine; None: of no pair. Pairs that the catalog does not know are left out."""
+        if scores is None:
+            return cls(num_rows, np.empty(0, np.int64), np.empty(0))
+        unit_K, caption_K = (np.asarray(index.find(piece(scores[name])), np.int64) for name in ("digest", "caption"))
+        known = (unit_K >= 0) & (caption_K >= 0)
+        keys, cosines = unit_K[known] * num_rows + caption_K[known], scores["cosine"].to_numpy()[known]
+        order = np.argsort(keys)
+        return cls(num_rows, keys[order], cosines[order])
+
+    def best(self, parts: Parts, at_P: np.ndarray, kept_P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(kept captions that have a cosine with a leading part of their sample, the highest of each)."""
+        captions = np.flatnonzero(parts.is_role(CAPTION) & kept_P & self._among(at_P, self.keys_K % self.num_rows))
+        leads = np.flatnonzero(parts.leads_P & self._among(at_P, self.keys_K // self.num_rows))
+        # parts come in order of their samples
+        first = np.searchsorted(parts.owner_P[leads], parts.owner_P[captions], side="left")
+        counts = np.searchsorted(parts.owner_P[leads], parts.owner_P[captions], side="right") - first
+        caption_J = np.repeat(np.arange(len(captions)), counts)
+        lead_J = leads[np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))]
+        wanted_J = at_P[lead_J].astype(np.int64) * self.num_rows + at_P[captions[caption_J]]
+        place_J = np.minimum(np.searchsorted(self.keys_K, wanted_J), max(0, len(self.keys_K) - 1))
+        found_J = self.keys_K[place_J] == wanted_J if len(self.keys_K) else np.zeros(len(wanted_J), bool)
+        best = np.full(len(captions), -np.inf)
+        np.maximum.at(best, caption_J[found_J], self.cosines_K[place_J[found_J]])
+        scored = np.isfinite(best)
+        return captions[scored], best[scored]
+
+    def _among(self, at_P: np.ndarray, rows_K: np.ndarray) -> np.ndarray:
+        """Whether the catalog row of each part is one of these."""
+        is_one = np.zeros(self.num_rows + 1, bool)  # the last stands for parts without a row
+        is_one[rows_K] = True
+        among: np.ndarray = is_one[at_P]
+        return among
+
+
+def below(bound: float, captions: np.ndarray, cosines: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+    """(the captions below the bound, what says it of each)."""
+    out = cosines < bound
+    said = [f"caption_score={cosine:.4f} not in [{bound:g}, 1]" for cosine in cosines[out].tolist()]
+    return captions[out], pa.array(said, pa.string())
