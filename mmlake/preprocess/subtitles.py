@@ -10,8 +10,13 @@ from typing import NamedTuple
 
 from mmlake.preprocess.timed_files import spans_of
 
-_CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
+_CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,9})"  # as Teams writes it, too: 0:1:5.2
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
+_NO_CUES = re.compile(
+    r"\ufeff?WEBVTT[ \t]*(?:\r?\n|$)"
+)  # the line above cues; of a segment of a stream there may be none
+# the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place
+_NEXT_NAME = re.compile(r"\n\n[^\n]+\n\Z")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
 _SPACES = re.compile(r"\s+")
 # exposure and place, frame by frame, in the subtitles of DJI's drones
@@ -40,15 +45,15 @@ class Cue:
 
 
 def is_subtitles(text: str) -> bool:
-    """Whether the text is SRT or WebVTT: it has a timing line."""
-    return "-->" in text and _TIMING.search(text) is not None
+    """Whether the text is SRT or WebVTT: it has a timing line, or begins as WebVTT."""
+    return ("-->" in text and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
 
 
 def parse_cues(text: str) -> list[Cue]:
     """The cues in order of time, also those of no length or that end before they start; one cue without times where the
     text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
     YouTube makes. What a drone writes of its flight is no words at all."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         if (spans := spans_of(text)) is not None:
             return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
@@ -57,9 +62,9 @@ def parse_cues(text: str) -> list[Cue]:
     found: list[_Lines] = []
     marks = list(_TIMING.finditer(text))
     for index, mark in enumerate(marks):
-        stop = marks[index + 1].start() if index + 1 < len(marks) else len(text)
-        # a blank line ends the cue; what follows is the next cue's name
-        body = text[mark.end() : stop].strip("\n").split("\n\n")[0]
+        is_last = index + 1 == len(marks)
+        body = text[mark.end() :] if is_last else _NEXT_NAME.sub("\n", text[mark.end() : marks[index + 1].start()])
+        body = body.strip("\n").split("\n\n")[0]  # a blank line ends the cue
         shown = html.unescape(_TAG.sub("", body)).split("\n")
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
         if lines:
@@ -106,9 +111,4 @@ def _num_rolled(before: _Lines, cue: _Lines) -> int:
 
 def _seconds(parts: tuple[str | None, ...]) -> float:
     hours, minutes, seconds, fraction = parts
-    return (
-        int(hours or 0) * 3600
-        + int(minutes or 0) * 60
-        + int(seconds or 0)
-        + int((fraction or "0").ljust(3, "0")) / 1000
-    )
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0) + float(f"0.{fraction or 0}")

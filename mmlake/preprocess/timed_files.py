@@ -37,8 +37,8 @@ _SBV = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}\.\d{1,3}),(\d{1,2}):(\d{2}):(\d{2}\
 _WORD_TIMES = re.compile(r"<\d{1,3}:\d{2}(?:[.:]\d{1,3})?>")
 _SUB_STATION = re.compile(r"(\d{1,3}):(\d{1,2}):(\d{1,2}(?:[.:]\d{1,3})?)")
 _OVERRIDES, _DRAWN, _BREAKS = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]"), re.compile(r"\\[Nnh]")
-_CLOCK = re.compile(r"(\d{2,4}):(\d\d):(\d\d)(?:\.(\d{1,9})|:(\d{1,3})(?:\.\d+)?)?")
-_OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)")
+_CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d\d)(?:\.(\d{1,9})|:(\d{1,3})(?:\.\d+)?)?")
+_OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)?")  # without a metric, as Apple's lyrics: seconds
 _LAST_SUNG_S = 5.0  # what a last line of lyrics is given, which has no end
 _HEAD_CHARS = 4_096
 
@@ -284,7 +284,8 @@ def _youtube(text: str) -> Iterable[Span]:
             times = [int(h) * 3600 + int(m) * 60 + float(s) for h, m, s in ((hours, minutes, seconds), later)]
             found.append(Span(times[0], times[1], ""))
         elif found:
-            found[-1] = found[-1]._replace(text=f"{found[-1].text} {line}".strip())
+            words = line.replace("[br]", " ")  # YouTube's break within a line
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {words}".strip())
     return found
 
 
@@ -323,6 +324,7 @@ class _Ttml:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self._frames, self._ticks = 30.0, 0.0  # a second
+        self._is_absolute = False  # Apple's lyrics: times within a `div` are those of the song
         self._open: list[tuple[float, float | None]] = []  # start and end of the elements around
         self._words: list[str] = []
         self._timed = -1  # depth of the paragraph or span that is being read
@@ -333,10 +335,12 @@ class _Ttml:
             above, below = (float(one) for one in given.get("frameRateMultiplier", "1 1").replace(":", " ").split())
             self._frames = float(given.get("frameRate", 30)) * above / (below or 1.0)
             self._ticks = float(given.get("tickRate", 0)) or self._frames
+            self._is_absolute = "timing" in given  # itunes:timing="Word", "Line"
         around = self._open[-1] if self._open else (0.0, None)
         begin_s, end_s, length_s = (self._seconds(given.get(key, "")) for key in ("begin", "end", "dur"))
-        start_s = around[0] + (begin_s or 0.0)
-        stop_s = around[0] + end_s if end_s is not None else start_s + length_s if length_s is not None else around[1]
+        from_s = 0.0 if self._is_absolute else around[0]
+        start_s = around[0] if begin_s is None else from_s + begin_s
+        stop_s = from_s + end_s if end_s is not None else start_s + length_s if length_s is not None else around[1]
         has_times = begin_s is not None and name in ("p", "span")
         if has_times and self._timed < 0:
             self._timed, self._words = len(self._open), []
@@ -355,11 +359,11 @@ class _Ttml:
 
     def _seconds(self, time: str) -> float | None:
         if (clock := _CLOCK.fullmatch(time.strip())) is not None:
-            whole_s = int(clock[1]) * 3600 + int(clock[2]) * 60 + int(clock[3])
+            whole_s = int(clock[1] or 0) * 3600 + int(clock[2]) * 60 + int(clock[3])
             return whole_s + (float(f"0.{clock[4]}") if clock[4] else float(clock[5] or 0) / self._frames)
         if (offset := _OFFSET.fullmatch(time.strip())) is None:
             return None
-        scales = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "f": 1 / self._frames, "t": 1 / self._ticks}
+        scales = {"h": 3600.0, "m": 60.0, "s": 1.0, None: 1.0, "ms": 1e-3, "f": 1 / self._frames, "t": 1 / self._ticks}
         return float(offset[1]) * scales[offset[2]]
 
 

@@ -236,3 +236,44 @@ def test_no_damage_to_a_form_raises(form: str) -> None:
                 )
             )
         parse_cues(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "WEBVTT\n\n6e2b1f0c/12-0\n0:0:0.0 --> 0:0:3.540\n<v Jane Doe>Good morning.</v>\n\n"
+            "6e2b1f0c/17-0\n0:1:5.2 --> 1:2:7.9500000\nMorning.\n",
+            [("Good morning.", 0.0, 3.54), ("Morning.", 65.2, 3727.95)],
+        ),
+        ("0:00:00.599,0:00:04.160\n>> ALICE: Hi,[br]and welcome\n", [(">> ALICE: Hi, and welcome", 0.599, 4.16)]),
+        (
+            '<tt xmlns="http://www.w3.org/ns/ttml" xmlns:itunes="http://music.apple.com/lyric-ttml-internal" '
+            'itunes:timing="Word"><head/><body dur="3:58.640"><div begin="19.764" end="1:59.300">'
+            '<p begin="19.764" end="1:21.9"><span begin="19.764" end="20.105">When</span> <span>you</span></p>'
+            "</div></body></tt>",
+            [("When you", 19.764, 81.9)],
+        ),
+        (ttml('<p begin="0:00:01.5" end="2.75">Hello</p>'), [("Hello", 1.5, 2.75)]),
+    ],
+    ids=["Teams", "YouTube", "Apple", "TTML, one digit of hours, no metric"],
+)
+def test_times_as_programs_write_them(text: str, said: list[tuple[str, float, float]]) -> None:
+    """Clocks without leading zeros, seconds without a metric, the break of SBV, lyrics whose times are of the song."""
+    assert cues(text) == said
+
+
+@pytest.mark.parametrize("head", ["WEBVTT", "WEBVTT\n\n", "WEBVTT\r\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:90\r\n"])
+def test_webvtt_without_cues_has_no_words(head: str) -> None:
+    """As the segments of a stream in which nobody speaks; a text about WebVTT stays a text."""
+    assert cues(head) == []
+    assert text_track(head.encode(), "text/vtt", settings=PreprocessSettings())["text"] == ""
+    assert cues("WEBVTT is a format.") == [("WEBVTT is a format.", None, None)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
+def test_a_cue_without_words_does_not_say_the_number_of_the_next_one(end: str) -> None:
+    blocks = [["1", "00:00:00,500 --> 00:00:07,000", "one", "more"], ["2", "00:00:07,000 --> 00:00:11,000", ""]]
+    blocks += [["3", "00:00:11,000 --> 00:00:12,000", "three"]]
+    text = (end + end).join(end.join(block) for block in blocks)
+    assert [words for words, _, _ in cues(text)] == ["one more", "three"]
