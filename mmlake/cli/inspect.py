@@ -279,10 +279,11 @@ def _known_encoder(opened: Any, name: str | None) -> str | None:
 
 
 def _what(row: dict[str, Any]) -> str:
+    words = " ".join((row["text"] or "").split())
     if row["modality"] == "image":
-        return f"{row['width_px']}x{row['height_px']} px {row['text'] or ''}"[:80]
-    if row["modality"] in ("audio", "video"):
+        words = f"{row['width_px']}x{row['height_px']} px {words}"
+    elif row["modality"] in ("audio", "video"):
         start_s = row["span_start_s"]
         place = "" if start_s is None else f" at {start_s:.1f} s of {short(row['parent_digest'])}"
-        return f"{row['duration_s'] or 0:.1f} s{place} {' '.join((row['text'] or '').split())}"[:80]
-    return " ".join((row["text"] or "").split())[:80]
+        words = f"{row['duration_s'] or 0:.1f} s{place} {words}"
+    return words[:80]

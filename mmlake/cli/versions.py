@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
+from mmlake.cli.diff_tables import draw_diff
 from mmlake.drawing import short, table
 from mmlake.errors import ShardCorrupt
 
@@ -204,51 +205,7 @@ def diff(
         data["samples"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
     title = f"{before} {short(found.before)} -> {after} {short(found.after)}"
-    emit(data, as_json=as_json, draw=lambda out: _draw_diff(out, data, title))
-
-
-def _draw_diff(out: Console, data: dict[str, Any], title: str) -> None:
-    """Causes, reasons and, where they are asked for, samples."""
-    lines = [
-        [what, modality, cause, count]
-        for what in ("added", "removed", "changed")
-        for modality, causes in data[what].items()
-        for cause, count in causes.items()
-    ]
-    out.print(
-        table(
-            title,
-            ["", "modality", "cause", "samples"],
-            lines,
-            right=["samples"],
-        )
-        if lines
-        else "no difference"
-    )
-    shares = [
-        [what, reason, count, f"{count / sum(counts.values()):.1%}"]
-        for what, counts in data["reasons"].items()
-        for reason, count in counts.items()
-    ]
-    if shares:
-        out.print()
-        out.print(table("Reasons", ["", "reason", "samples", "share"], shares, right=["samples", "share"]))
-    for name, rows in data.get("samples", {}).items():
-        out.print(
-            table(
-                name,
-                ["sample", "lead", "modality", "cause"],
-                [
-                    [
-                        row["sample"],
-                        short(row["lead"]),
-                        row["modality"],
-                        row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
-                    ]
-                    for row in rows
-                ],
-            )
-        )
+    emit(data, as_json=as_json, draw=lambda out: draw_diff(out, data, title))
 
 
 @app.command(rich_help_panel=PANEL)

@@ -154,7 +154,7 @@ AUTO: Final = {
 def decoders(choice: str | Mapping[str, str], films: DecodeSettings | None = None) -> dict[str, Callable[[bytes], Any]]:
     """Ending -> decoder. choice: "bytes" (none), "auto" (AUTO), or a mapping of endings to names of DECODERS. films:
     how "clip" decodes."""
-    if isinstance(choice, str):
+    if not isinstance(choice, Mapping):
         if choice not in ("bytes", "auto"):
             raise SettingsError(
                 f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of endings to {sorted(DECODERS)}"

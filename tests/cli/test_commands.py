@@ -22,6 +22,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from mmlake.cli import inspect
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
 from mmlake.cli.settings_page import settings_page
@@ -119,6 +120,12 @@ def test_status_says_what_share_of_each_source_is_usable_and_why_not_more(lake: 
 def test_search_by_words_finds_the_document_that_holds_them(lake: Path) -> None:
     found = read("search", make.prose(4)[:60], "--lake", lake, "--modality", "text", "--limit", 1)
     assert found[0]["text"] == make.prose(4)
+
+
+def test_what_a_search_shows_of_a_picture_is_one_line() -> None:
+    """Captions of several lines made several lines of one row."""
+    row = {"modality": "image", "width_px": 120, "height_px": 80, "text": "A goose.\nes: Un ganso.\n"}
+    assert inspect._what(row) == "120x80 px A goose. es: Un ganso."
 
 
 def test_search_by_example_finds_the_file_itself_first(lake: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from PIL import Image
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats.sniff import PREFIX_KINDS, Kind
 from mmlake.loader.decode import AUTO, decoded, decoders
 from mmlake.shards.layout import extension
@@ -33,6 +33,12 @@ def test_members_decode_by_what_follows_the_last_dot(ending: str, data: bytes, e
 def test_the_whole_ending_comes_before_its_last_part() -> None:
     choice = decoders({"txt": "text", "caption.txt": "bytes"})
     assert [decoded(ending, b"x", choice) for ending in ("000.txt", "caption.txt", "json")] == ["x", b"x", b"x"]
+
+
+def test_a_choice_that_is_none_is_refused_with_what_there_is() -> None:
+    """As `None`, which other data sets take for bytes."""
+    with pytest.raises(SettingsError, match="decode is None, expected 'bytes', 'auto' or a mapping"):
+        decoders(None)
 
 
 def test_without_a_choice_members_stay_bytes() -> None:
