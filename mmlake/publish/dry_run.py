@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.lake import Lake
@@ -70,16 +71,17 @@ def dry_run(lake: Lake, recipe: Recipe) -> DryRun:
     bare = _bare(recipe)
     whole = selected(lake, recipe, recipe.name, rows=rows)
     without = selected(lake, bare, recipe.name, rows=rows)
-    causes, always = _out(whole), sum(_out(without).values())
-    in_order: Counter[str] = Counter()
-    for cause, count in causes.items():
-        in_order[_clause_of(cause)] += count
+    out, always = _out(whole), _out(without)
+    causes = Counter(out["cause"].to_pylist())
+    # what no recipe admits has the rule that says why, as what a clause keeps out has
+    of_clauses = out.filter(pc.invert(pc.is_in(out["sample"], value_set=always["sample"])))
+    in_order = Counter(map(_clause_of, of_clauses["cause"].to_pylist()))
     clauses = []
     for name, only in _each(recipe, bare):
-        out = sum(_out(selected(lake, only, recipe.name, rows=rows)).values())
-        clauses.append(ClauseCount(clause=name, alone=out - always, in_order=in_order.pop(name, 0)))
-    if rest := sum(in_order.values()):
-        clauses.insert(0, ClauseCount(clause=_OF_NO_CLAUSE, alone=always, in_order=rest))
+        num_out = _out(selected(lake, only, recipe.name, rows=rows)).num_rows
+        clauses.append(ClauseCount(clause=name, alone=num_out - always.num_rows, in_order=in_order.pop(name, 0)))
+    if rest := always.num_rows + sum(in_order.values()):
+        clauses.insert(0, ClauseCount(clause=_OF_NO_CLAUSE, alone=always.num_rows, in_order=rest))
     masked = whole.excluded.filter(pc.invert(whole.excluded["is_whole"]))
     return DryRun(
         recipe=recipe,
@@ -121,14 +123,12 @@ def _cuts(quota: Any) -> bool:
     return quota.at_most is not None or quota.share is not None
 
 
-def _out(selection: Selection) -> Counter[str]:
-    """Samples by the cause that keeps them out, that of their first part."""
+def _out(selection: Selection) -> pa.Table:
+    """sample, cause: the samples that are kept out, and what keeps their first part out."""
     whole = selection.excluded.filter(selection.excluded["is_whole"])
     first = whole.group_by("sample", use_threads=False).aggregate([("cause", "first")])
-    return Counter(first["cause_first"].to_pylist())
+    return first.rename_columns(["sample", "cause"])
 
 
 def _clause_of(cause: str) -> str:
-    if cause == "status:unreadable":
-        return _OF_NO_CLAUSE
     return _CLAUSES.get(cause.partition(":")[0], _OF_NO_CLAUSE)

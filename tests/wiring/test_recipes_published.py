@@ -147,6 +147,18 @@ def test_a_dry_run_says_what_each_clause_takes_away_and_writes_nothing(labelled)
     assert sum(one.in_order for one in curated.clauses) == curated.num_samples - curated.num_admitted
 
 
+def test_a_dry_run_counts_what_cannot_be_read_to_no_clause(labelled) -> None:
+    """It has the rule that says why, as what `statuses` keeps out has; of the first clause both counts are one."""
+    lines = [{"text": make.prose(9), "label": "news"}, {"label": "news"}]
+    make.land(labelled.zone, {"text/b.jsonl": "".join(json.dumps(line) + "\n" for line in lines).encode()})
+    lake = labelled.catalogued()
+    found = dry_run(lake, publish.wanted(lake, "curated").recipe)
+    assert [(one.clause, one.alone, one.in_order) for one in found.clauses][:2] == [
+        ("unreadable or without a lead", 1, 1),
+        ("statuses", 1, 1),
+    ]
+
+
 def test_a_dry_run_shows_the_mixture(labelled) -> None:
     path = write(labelled, 'name = "mine"\ndrop_tiers = []\n[mixture]\nby = "metadata.label"\nepochs = { wiki = 3 }')
     lake = labelled.catalogued()
