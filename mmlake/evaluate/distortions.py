@@ -28,11 +28,11 @@ def distort_image(data: bytes, rng: np.random.Generator) -> bytes:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns about what the size check below refuses
+            warnings.simplefilter("ignore")  # Pillow warns about what the track says, and what is refused here
             opened = Image.open(io.BytesIO(data), formats=picture_formats())
-        if opened.width * opened.height > _MAX_PIXELS:
-            raise UnreadableItem(3004, f"num_pixels={opened.width * opened.height} not in [1, {_MAX_PIXELS}]")
-        picture = shown(opened).convert("RGB")
+            if opened.width * opened.height > _MAX_PIXELS:
+                raise UnreadableItem(3004, f"num_pixels={opened.width * opened.height} not in [1, {_MAX_PIXELS}]")
+            picture = shown(opened).convert("RGB")
     except Image.DecompressionBombError as error:
         raise UnreadableItem(3004, f"num_pixels not in [1, {_MAX_PIXELS}]") from error
     except (OSError, ValueError, SyntaxError) as error:  # what Pillow raises on bytes that are no picture

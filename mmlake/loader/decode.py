@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -42,11 +43,13 @@ def _as_image(data: bytes) -> np.ndarray:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data), formats=picture_formats()) as image:
-            width_px, height_px = image.size
-            if width_px * height_px > _MAX_PIXELS:
-                raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
-            return np.asarray(shown(image).convert("RGB"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns about what the track says, and what is refused here
+            with Image.open(io.BytesIO(data), formats=picture_formats()) as image:
+                width_px, height_px = image.size
+                if width_px * height_px > _MAX_PIXELS:
+                    raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
+                return np.asarray(shown(image).convert("RGB"))
     except (
         OSError,
         ValueError,

@@ -46,12 +46,12 @@ def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> byte
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns about what the size check below refuses
+            warnings.simplefilter("ignore")  # Pillow warns about what the track says, and what is refused here
             opened = Image.open(io.BytesIO(data), formats=picture_formats())
-        if opened.width * opened.height > _MAX_PIXELS:
-            return None
-        opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))
-        picture = shown(opened).convert("RGB")
+            if opened.width * opened.height > _MAX_PIXELS:
+                return None
+            opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))
+            picture = shown(opened).convert("RGB")
     # what Pillow raises on bytes that are no picture
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
