@@ -104,7 +104,10 @@ def encode_text_query(
     tower, UnusableQuery where it makes nothing of the text."""
     (made,) = encode_text_queries([text], encoder=encoder, executor=executor, settings=settings, encoders=encoders)
     if isinstance(made, Failure):
-        raise _no_vector("query", encoder_for(encoder, "text", encoders), made)
+        raise UnusableQuery(
+            f"query {text[:60]!r} cannot be encoded by {encoder!r}: {made.reason}; give other words, or choose another "
+            "encoder"
+        )
     return made
 
 

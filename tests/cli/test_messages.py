@@ -153,8 +153,9 @@ def test_a_search_by_words_that_no_encoder_compares_says_so(done) -> None:
 def test_words_in_a_script_that_the_encoder_has_none_of_are_searched_for_without_a_vector(done) -> None:
     result = run("search", "расписание паромов", "--modality", "text", "--lake", done.resource.root)
     assert result.exit_code == 0
-    assert "searched by words alone, without their vector" in " ".join(result.output.split())
-    assert "minilm-l6 has no words of their script" in " ".join(result.output.split())
+    said = " ".join(result.output.split())
+    assert "searched by words alone, without their vector: query 'расписание паромов' cannot be encoded" in said
+    assert "minilm-l6 has no words of their script; give other words" in said
 
 
 @pytest.mark.parametrize(
