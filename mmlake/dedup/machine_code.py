@@ -241,7 +241,7 @@ def _object_of(loop: Loop, shared: dict[Callable[..., Any], Any]) -> tuple[str, 
     parts: dict[str, Any] = {}
     for one in (*loop.inner, loop.function):
         if one not in shared:
-            shared[one] = numba.njit(_linked(one, parts), **_options())
+            shared[one] = numba.njit(_linked(one, parts), pipeline_class=_unlinked_compiler(), **_options())
         parts[one.__name__] = shared[one]
     inner = parts[loop.function.__name__]
     unpacked = _unpacking(loop.arguments)
@@ -261,6 +261,34 @@ def _object_of(loop: Loop, shared: dict[Callable[..., Any], Any]) -> tuple[str, 
     if unknown:
         raise TypeError(f"loop {loop.function.__name__} calls {sorted(unknown)}; it may call nothing but {_FROM_LIBC}")
     return made.fndesc.mangled_name, made.library._get_compiled_object()
+
+
+@functools.lru_cache(maxsize=1)
+def _unlinked_compiler() -> Any:
+    """numba's compiler for functions that nothing but compiled functions calls: it leaves them unoptimized and makes no
+    machine code, as both are done once where all is linked. Done for each, that took half of the time."""
+    codegen: Any = importlib.import_module("numba.core.codegen")
+    compiler: Any = importlib.import_module("numba.core.compiler")
+    new_function = importlib.import_module("numba._dynfunc").make_function
+
+    class Unlinked(codegen.JITCodeLibrary):  # type: ignore[misc]
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    def not_called(library: Any, described: Any, environment: Any) -> Any:
+        return new_function(described.lookup_module(), described.qualname, "", 1, environment, (library,))
+
+    class Compiler(compiler.Compiler):  # type: ignore[misc]
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.state.library = Unlinked(self.state.targetctx.codegen(), "unlinked")
+            self.state.targetctx.get_executable = not_called
+
+    return Compiler
 
 
 def _unpacking(arguments: tuple[Specification, ...]) -> Any:
