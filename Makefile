@@ -41,8 +41,9 @@ lint: .venv/installed  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 
+# What mypy makes it keeps to the end, so to search it for garbage is a quarter of its time (without: 1.6 GB instead of 1.0).
 types: .venv/installed  ## mypy
-	$(BIN)/mypy
+	@$(BIN)/python -c 'import gc; gc.disable(); gc.enable = lambda: None; from mypy.__main__ import console_entry; console_entry()'
 
 contracts: .venv/installed  ## import-linter, and the code location loads
 	$(BIN)/lint-imports
