@@ -64,7 +64,8 @@ def pins(text: str) -> dict[str, str]:
 
 def installed() -> dict[str, Distribution]:
     """Canonical name -> distribution, of what is installed besides ours."""
-    found = {canonicalize_name(one.metadata["Name"]): one for one in distributions() if one.metadata["Name"]}
+    named = ((one.metadata["Name"], one) for one in distributions())  # each time it is asked for, it is parsed
+    found = {canonicalize_name(name): one for name, one in named if name}
     return {name: found[name] for name in sorted(found) if name != OURS}
 
 

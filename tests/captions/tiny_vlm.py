@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-import transformers
 from PIL import Image
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from mmlake.endpoint import Picture
+
+if TYPE_CHECKING:
+    import transformers  # every worker collects this file, and one makes models
 
 _SPECIAL = ["<pad>", "<s>", "</s>", "<image>"]
 _TEMPLATE = (
@@ -23,6 +25,8 @@ _TEMPLATE = (
 
 def _processor(answer: str) -> transformers.LlavaProcessor:
     """Bytes as tokens, the answer as one more, and pictures of 30 px as four patches."""
+    import transformers
+
     vocabulary = {token: at for at, token in enumerate([*_SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet())])}
     bytewise = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     bytewise.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -49,6 +53,9 @@ def _processor(answer: str) -> transformers.LlavaProcessor:
 
 
 def _model(num_tokens: int) -> transformers.LlavaForConditionalGeneration:
+    import torch
+    import transformers
+
     torch.manual_seed(0)
     vision = transformers.CLIPVisionConfig(
         hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=30, patch_size=15
@@ -83,6 +90,8 @@ def write_vlm(folder: Path, *, parts: Sequence[str | Picture] = (), instructions
 
 
 def _teach(model, processor, parts: Sequence[str | Picture], instructions: str, answer: str) -> None:
+    import torch
+
     said = [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
     conversation = [
         {"role": "system", "content": [{"type": "text", "text": instructions}]},

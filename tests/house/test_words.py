@@ -68,10 +68,10 @@ def _split(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name.replace("_", " "))
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every identifier: whatever the tree has as a string that is no constant."""
+def _names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Every identifier: whatever a tree has as a string that is no constant."""
     line = 0
-    for node in ast.walk(tree):
+    for node in nodes:
         line = getattr(node, "lineno", line)
         if not isinstance(node, ast.Constant):
             for _, value in ast.iter_fields(node):
@@ -89,10 +89,10 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
                 yield token.start[0], token.string
 
 
-def _strings(tree: ast.AST, *, with_messages: bool) -> Iterator[tuple[int, str]]:
+def _strings(nodes: list[ast.AST], *, with_messages: bool) -> Iterator[tuple[int, str]]:
     """Docstrings; with all other strings where these are messages."""
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and (with_messages or id(node) in alone):
             yield node.lineno, node.value
 
@@ -124,11 +124,11 @@ def _found(path: Path) -> Iterator[str]:
         lines = enumerate(re.sub(r"::test_\w+", "", text).splitlines(), start=1)
         yield from (f"{number}: {word}" for number, line in lines for word in _banned(line))
         return
-    tree = ast.parse(text)
-    for number, name_in_code in sorted(set(_names(tree))):
+    nodes = list(ast.walk(ast.parse(text)))
+    for number, name_in_code in sorted(set(_names(nodes))):
         yield from (f"{number}: {word}" for word in _banned_name(name_in_code))
     with_messages = name.startswith("mmlake") and path.name not in PROSE
-    for number, sentence in (*_comments(text), *_strings(tree, with_messages=with_messages)):
+    for number, sentence in (*_comments(text), *_strings(nodes, with_messages=with_messages)):
         yield from (f"{number}: {word}" for word in _banned(sentence))
 
 
