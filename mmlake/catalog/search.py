@@ -12,9 +12,12 @@ import pyarrow as pa
 from mmlake.catalog.condition import objection
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector, vector_column
 from mmlake.errors import SettingsError
+from mmlake.recipes import near
 
 _FUSION_K = 60  # Cormack, Clarke, Buettcher 2009: the constant of reciprocal rank fusion
 _SCORE = pa.field("score", pa.float64())
+# what the planner says of a name that it does not know
+_UNKNOWN = re.compile(r"No field named (?P<column>[^\s]+?)\. |Field (?P<field>.+?) not found in struct")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,11 +94,14 @@ def checked(table: Any, where: str | None) -> str | None:
     for spelling in (where, f"({where})"):
         try:
             table.search().where(spelling).limit(1).explain_plan()
-        except (RuntimeError, ValueError):
-            names = ", ".join(filterable(table))
+        except (RuntimeError, ValueError) as error:
+            known = filterable(table)
+            reason = "is not a SQL condition over the catalog"
+            if (unknown := _UNKNOWN.search(str(error))) is not None:
+                name = unknown["column"] or f"{METADATA}.{unknown['field']}"
+                reason = f"names the column {name[:80]!r}, which the catalog does not have{near(name, known)}"
             raise SettingsError(
-                f"the filter {where[:200]!r} is not a SQL condition over the catalog; its columns are {names}; "
-                "text stands in single quotes"
+                f"the filter {where[:200]!r} {reason}; its columns are {', '.join(known)}; text stands in single quotes"
             ) from None
     return where
 

@@ -77,9 +77,18 @@ def test_source_fields_are_filtered_under_metadata(tmp_path) -> None:
 
 def test_a_wrong_column_is_refused_with_those_there_are(tmp_path) -> None:
     (catalog := Catalog(tmp_path)).upsert(made({"x": {"label": "cat", "page no.": 3}}, snr_db={"x": 1.0}))
-    for wrong in ("snr > 10", "metadata.lable = 'cat'", "label = 'cat'"):
-        with pytest.raises(SettingsError, match=r"snr_db, metadata\.label, metadata\.`page no\.`"):
+    for wrong, named, near in (
+        ("snr > 10", "snr", r"snr_db"),
+        ("metadata.lable = 'cat'", r"metadata\.lable", r"metadata\.label"),
+        ("widht_px > 10", "widht_px", "width_px"),
+    ):
+        there_are = (
+            rf"names the column '{named}', which the catalog does not have \(near: .*{near}.*snr_db, metadata\.label"
+        )
+        with pytest.raises(SettingsError, match=there_are):
             catalog.search(where=wrong)
+    with pytest.raises(SettingsError, match=r"names the column 'label', which .*; its columns are .*metadata\.label"):
+        catalog.search(where="label = 'cat'")
 
 
 def test_a_field_of_several_types_has_one_that_holds_them_all() -> None:
