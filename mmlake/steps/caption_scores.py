@@ -44,7 +44,8 @@ def _scores(job: Job) -> pa.Table:
                 advance=job.advance,
             )
         )  # fmt: skip
-    return standing.first_per_key(pa.concat_tables(found), _KEY)
+    # joins give their rows in any order
+    return standing.first_per_key(pa.concat_tables(found), _KEY).sort_by([(name, "ascending") for name in _KEY])
 
 
 def _pairs(job: Job) -> Iterator[tuple[str, pa.Table]]:
