@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.speech_recognition import SpeechRecognizer
 from mmlake.progress import Advance, silent
+from mmlake.records import CAPTION
 from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
     "role",
     "content_type",
     "sample_text",
+    "sample_text_role",
     "size_bytes",
     "status",
     "error_code",
@@ -46,7 +48,7 @@ class _Occurrences:
     digest: str
     role: str
     content_type: str | None
-    sample_text: str | None  # of the first item, by id, that has one
+    sample_text: str | None  # of the first item, by id, that has one which is no caption
     size_bytes: int
     error_code: int | None  # set where no occurrence could be read
     error: str | None
@@ -121,13 +123,18 @@ def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
                 digest=digest,
                 role=min((row["role"] for row in rows), key=_STRICTEST.index),
                 content_type=next((row["content_type"] for row in good or rows if row["content_type"]), None),
-                sample_text=next((row["sample_text"] for row in good or rows if row["sample_text"]), None),
+                sample_text=next((row["sample_text"] for row in good or rows if _is_transcribed(row)), None),
                 size_bytes=first["size_bytes"],
                 error_code=None if good else first["error_code"],
                 error=None if good else first["materialize_error"],
             )
         )
     return distinct
+
+
+def _is_transcribed(row: Mapping[str, Any]) -> bool:
+    """Whether a transcript came with the item: nobody says its captions."""
+    return bool(row["sample_text"]) and row["sample_text_role"] != CAPTION
 
 
 def _row(item: _Occurrences, modality: str) -> dict[str, object]:

@@ -26,7 +26,7 @@ _STRINGS = pa.list_(pa.string())
 
 ITEMS = TableSchema(
     name="items",
-    version=1,
+    version=2,
     key=("item_id",),
     arrow=pa.schema(
         [
@@ -49,6 +49,9 @@ ITEMS = TableSchema(
                 "sample_text",
                 pa.large_string(),
                 "on media rows: the caption or transcript that came in the same sample (plain, SRT or VTT)",
+            ),
+            optional(
+                "sample_text_role", pa.string(), "caption where it says what is shown, transcript where what is said"
             ),
             required("source_ref", pa.string(), "JSON {path, member, byte_offset, byte_size, frame_index}"),
             optional("parent_digest", pa.string(), "for derived items: what they were made from"),

@@ -265,8 +265,8 @@ class _Rows:
 
     _COLUMNS = (
         "item_id", "digest", "sample_id", "position", "modality", "role", "content_type", "text_content",
-        "sample_text", "source_ref", "source", "licence", "size_bytes", "metadata_json", "status", "error_code",
-        "materialize_error",
+        "sample_text", "sample_text_role", "source_ref", "source", "licence", "size_bytes", "metadata_json", "status",
+        "error_code", "materialize_error",
     )  # fmt: skip
 
     def __init__(self, key: str) -> None:
@@ -288,10 +288,10 @@ class _Rows:
 
     def add(self, item: RawItem) -> None:
         """One more row."""
-        fault = item.fault
+        fault, words = item.fault, self._paired_text(item) if item.paired_texts else None
         self._cells += (
             item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
-            item.content_type, item.text, self._paired_text(item) if item.paired_texts else None, item.ref.to_json(),
+            item.content_type, item.text, words, None if words is None else item.paired_role, item.ref.to_json(),
             self._defaults.source, self._licence(item.licence), item.size_bytes, self._said(item),
             *(("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)),
         )  # fmt: skip

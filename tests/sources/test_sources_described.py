@@ -13,8 +13,11 @@ RECORD = {"caption": "a dog runs"}
 
 
 def texts(rows: list[dict]) -> list[tuple[str, str, str | None]]:
-    """(modality, role, text next to it) of media, (modality, role, text) of texts."""
-    return sorted((row["modality"], row["role"], row["text_content"] or row["sample_text"]) for row in rows)
+    """(modality, role of the text next to it, that text) of media, (modality, role, text) of texts."""
+    return sorted(
+        (row["modality"], row["sample_text_role"] or row["role"], row["text_content"] or row["sample_text"])
+        for row in rows
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,7 +32,7 @@ def texts(rows: list[dict]) -> list[tuple[str, str, str | None]]:
 )
 def test_a_caption_of_a_film_is_not_its_transcript(tmp_path: Path, files) -> None:
     found = texts(rows_of(land(tmp_path / "in", files)))
-    assert found == [("text", "caption", "a dog runs"), ("video", "media", None)]
+    assert found == [("text", "caption", "a dog runs"), ("video", "caption", "a dog runs")]
 
 
 def test_of_both_the_transcript_is_what_is_said(tmp_path: Path) -> None:
@@ -38,7 +41,7 @@ def test_of_both_the_transcript_is_what_is_said(tmp_path: Path) -> None:
         rows_of(land(tmp_path / "in", {"s.tar": tar({"a.wav": wav(), "a.json": json.dumps(record).encode()})}))
     )
     assert found == [
-        ("audio", "media", "good dog"),
+        ("audio", "transcript", "good dog"),
         ("text", "caption", "a dog runs"),
         ("text", "transcript", "good dog"),
     ]
@@ -48,5 +51,5 @@ def test_a_plain_text_next_to_a_picture_and_its_spoken_caption_is_of_both(tmp_pa
     files = {"s.tar": tar({"a.png": png(), "a.wav": wav(), "a.txt": b"a dog runs"})}
     found = texts(rows_of(land(tmp_path / "in", files)))
     assert found == [
-        ("audio", "media", "a dog runs"), ("image", "media", "a dog runs"), ("text", "caption", "a dog runs")
+        ("audio", "transcript", "a dog runs"), ("image", "caption", "a dog runs"), ("text", "caption", "a dog runs")
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
-from mmlake.sources.records.fields import TextField, first_field
+from mmlake.sources.records.fields import TextField, first_field, paired_role
 from mmlake.sources.records.lines import with_bytes
 from mmlake.sources.settings import SourceSettings
 
@@ -117,14 +117,15 @@ def _parts(
 def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
     """Those that have a place, then the others behind them, media with the texts of their record."""
     captions = [field.text for field in found if field.role == "caption"] or [field.text for field in found]
-    transcripts = [field.text for field in found if field.role == "transcript"]
-    if any(item.modality == "image" for item in (*placed, *rows)):  # where every text is a caption
-        transcripts = transcripts or [field.text for field in found]
+    transcripts = [field.text for field in found if field.role == "transcript"] or [field.text for field in found]
+    with_image = any(item.modality == "image" for item in (*placed, *rows))
     behind = placed[-1].position + 1 if placed else 0
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         words = captions if item.modality == "image" else transcripts
         is_medium = item.role == "media" and item.fault is None
-        yield item.replace(position=position, paired_texts=tuple(map(raw_items.reader_of, words)) if is_medium else ())
+        readers = tuple(map(raw_items.reader_of, words)) if is_medium else ()
+        role = paired_role(item.modality == "image", with_image, (field.role for field in found)) if readers else None
+        yield item.replace(position=position, paired_texts=readers, paired_role=role)
 
 
 class _Medium(NamedTuple):

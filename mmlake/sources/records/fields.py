@@ -161,6 +161,12 @@ def text_role(media: Collection[str]) -> str:
     return "transcript" if "audio" in media or "video" in media else "document"
 
 
+def paired_role(is_image: bool, with_image: bool, roles: Iterable[str]) -> str:
+    """What the texts of a sample are to a medium of it. with_image: whether an image is in the sample; roles: of the
+    texts."""
+    return "caption" if is_image or not (with_image or "transcript" in roles) else "transcript"
+
+
 def dialogue_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> tuple[str, str] | None:
     """(the field that the dialogue begins in, its text), or None where the record holds none. A prompt without an
     answer is none."""

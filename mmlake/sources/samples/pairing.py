@@ -9,6 +9,7 @@ from functools import partial
 from mmlake.errors import UnreadableItem
 from mmlake.formats import texts
 from mmlake.sources.raw_items import TIMED, RawItem, TextReader
+from mmlake.sources.records.fields import paired_role
 from mmlake.sources.settings import SourceSettings
 
 ROLES = ("caption", "transcript")  # of texts that belong to media
@@ -18,13 +19,13 @@ _ORIGINAL = "-orig"
 
 def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceSettings) -> None:
     """Give the media among the rows the texts that came with them, which are captions and transcripts that can be
-    read: images the captions, else the transcripts without times; sound and films the transcripts, those with times
+    read: images the captions, else the transcripts without times; sound and films the other way round, those with times
     first, and of these the ones in the language that is spoken, where something says which. What describes a film is
-    not said in it: next to an image alone, which makes every text a caption, captions may be what is said."""
+    not said in it; but next to an image every text is a caption, so there it may be."""
     readers: dict[bool, tuple[TextReader, ...]] = {}  # by whether they are for an image
     rows = list(rows)
     with_image = any(item.modality == "image" for item in rows if item.role == "media")
-    if with_image and len(readable) == 1 and not _has_times(readable[0]):
+    if len(readable) == 1 and not _has_times(readable[0]):
         readers[True] = readers[False] = (partial(_text_of, readable[0], settings),)
     for item in rows:
         if item.role == "media" and item.fault is None:
@@ -38,11 +39,10 @@ def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceS
                 )
                 if is_image:  # a film's picture shows nothing of what is said in it
                     ranked = [text for text in ranked if not _has_times(text)]
-                elif not with_image:
-                    ranked = [text for text in ranked if text.role == "transcript"]
                 first = [text for text in ranked if text.role == ranked[0].role]
                 readers[is_image] = tuple(partial(_text_of, text, settings) for text in first)
             item.paired_texts = readers[is_image]
+            item.paired_role = paired_role(is_image, with_image, (text.role for text in readable))
 
 
 def _language(readable: Sequence[RawItem], item: RawItem) -> str:

@@ -64,7 +64,7 @@ LISTS = {
 def test_a_caption_of_a_film_is_not_what_is_said_in_it(tmp_path, site):
     land(tmp_path / "in", {"a.urls.csv": f"url,caption\n{site.serve('/a.mp4', mp4(b'vide'))},a dog\n".encode()})
     film, caption = rows_of_lists(tmp_path)
-    assert (film["modality"], film["sample_text"]) == ("video", None)
+    assert (film["modality"], film["sample_text"], film["sample_text_role"]) == ("video", "a dog", "caption")
     assert (caption["role"], caption["text_content"]) == ("caption", "a dog")
 
 
