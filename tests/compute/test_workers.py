@@ -245,7 +245,9 @@ PROGRAM = """
     import worker_kernels as kernels
     from mmlake.workers import WorkerPool
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell started in the background
+    # what a shell started in the background ignores them
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     pool = WorkerPool(workers=2)
     items = ["a", "b"] + ["hang"] * 20
     results = pool.map(kernels.failing, items, code=3001, what="")
