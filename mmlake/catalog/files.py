@@ -31,7 +31,7 @@ _HINT = (
 _HASHED: dict[tuple[str, int, int, int, int], str] = {}
 _MAX_HASHED = 100_000
 # the ends of Lance's files, of formats 0.x (manifests) and 2.x (data and indexes)
-_MAGIC, _DATA_VERSION, _PLACE_BYTES = b"LANC", 2, 16
+_MAGIC, _DATA_VERSION, _LATEST_VERSION, _PLACE_BYTES = b"LANC", 2, 16, 16
 _MANIFEST_END, _DATA_END, _LENGTH = struct.Struct("<QHH4s"), struct.Struct("<QQQIIHH4s"), struct.Struct("<I")
 _OS_ERROR = re.compile(r"os error (\d+)")
 
@@ -147,9 +147,10 @@ def _is_whole(file: IO[bytes]) -> bool:
         end = _at_end(file, size, _DATA_END)
         if end is None or end[-1] != _MAGIC:
             return False
-        _, columns_at, buffers_at, num_buffers, num_columns, version, _, _ = end
-        is_known = version == _DATA_VERSION
-        return not is_known or (columns_at + _PLACE_BYTES * num_columns, size - _DATA_END.size) == (
+        data_at, columns_at, buffers_at, num_buffers, num_columns, version, _, _ = end
+        if version != _DATA_VERSION:  # of another release, of which only that is known; else another part of the file
+            return _DATA_VERSION < version <= _LATEST_VERSION and max(data_at, columns_at, buffers_at) < size
+        return (columns_at + _PLACE_BYTES * num_columns, size - _DATA_END.size) == (
             buffers_at,
             buffers_at + _PLACE_BYTES * num_buffers,
         )

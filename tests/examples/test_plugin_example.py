@@ -141,7 +141,7 @@ import json, sys
 from pathlib import Path
 from mmlake.lake import Lake
 from mmlake.settings import Settings
-from mmlake.steps import CORPUS_STEPS, is_current, row_steps
+from mmlake.steps import corpus_steps, is_current, row_steps
 lake = Lake(sys.argv[1], settings=Settings.load(Path(sys.argv[2])))
 stale = [
     (modality, step.name)
@@ -149,7 +149,12 @@ stale = [
     for step in row_steps(lake.parts.modality(modality))
     if not is_current(step, lake, modality, {"text": "texts/a.jsonl", "image": "pictures"}[modality])
 ]
-stale += [(m, step.name) for m in ("text", "image") for step in CORPUS_STEPS.values() if not is_current(step, lake, m)]
+stale += [
+    (modality, step.name)
+    for modality in ("text", "image")
+    for step in corpus_steps(lake.parts.modality(modality))
+    if not is_current(step, lake, modality)
+]
 print(json.dumps(sorted(stale)))
 """
 

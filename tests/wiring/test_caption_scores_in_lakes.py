@@ -23,6 +23,7 @@ from mmlake.steps import CORPUS_STEPS, is_current, recheck, run_step
 from mmlake.tables import Slot
 from tests import make
 from tests.embed.tiny_models import picture, saved
+from tests.wiring.test_faults_in_steps import survives
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -172,6 +173,13 @@ def test_what_is_known_is_taken_over_and_only_new_captions_are_encoded(lake, bas
     assert after.num_rows == before.num_rows + 1
     assert after.filter(pc.is_in(after["caption"], value_set=pc.unique(before["caption"]))).equals(before)
     assert is_current(STEP, lake, "image") and recheck(STEP, lake, "image") == (1, 5)
+
+
+def test_a_fault_while_captions_are_scored_leaves_no_trace(lake) -> None:
+    slot = Slot("caption_scores", "image")
+    assert survives(
+        lake, slot, lambda: run_step(STEP, lake, "image"), version=lambda: lake.tables.stamp(slot).data_version
+    )
 
 
 def test_an_encoder_that_knows_no_texts_scores_nothing(tmp_path, base) -> None:

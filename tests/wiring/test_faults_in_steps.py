@@ -114,7 +114,9 @@ def test_a_fault_in_a_step_raises_and_leaves_no_trace(lake, modality, name):
         assert stamp is not None
         return stamp.data_version
 
-    assert survives(lake, slot, lambda: run_step(step, lake, modality, shard), version=version)
+    num_calls = survives(lake, slot, lambda: run_step(step, lake, modality, shard), version=version)
+    # which reads nothing where the encoder knows no texts; with one that does: tests/wiring/test_caption_scores_in_lakes
+    assert num_calls or name == "caption_scores"
 
 
 def test_a_fault_while_the_dead_letters_are_made_leaves_no_trace(lake):
