@@ -149,7 +149,7 @@ def _is_whole(file: IO[bytes]) -> bool:
             return False
         data_at, columns_at, buffers_at, num_buffers, num_columns, version, _, _ = end
         if version != _DATA_VERSION:  # of another release, of which only that is known; else another part of the file
-            return _DATA_VERSION < version <= _LATEST_VERSION and max(data_at, columns_at, buffers_at) < size
+            return bool(_DATA_VERSION < version <= _LATEST_VERSION and max(data_at, columns_at, buffers_at) < size)
         return (columns_at + _PLACE_BYTES * num_columns, size - _DATA_END.size) == (
             buffers_at,
             buffers_at + _PLACE_BYTES * num_buffers,

@@ -38,9 +38,8 @@ def test_a_new_folder_with_a_priority_makes_the_clusters_of_its_own_modality_sta
     pipeline.refresh(lake)
     assert not pipeline.stale_corpus(lake, "text") and not pipeline.stale_corpus(lake, "image")  # no row is there yet
     assert pipeline.run_tables(lake, modalities=["image"]) == 0
-    assert pipeline.run_tables(lake, modalities=["text"]) == sum(
-        len(steps(MODALITIES["text"])) for steps in (row_steps, corpus_steps)
-    )
+    row = MODALITIES["text"]
+    assert pipeline.run_tables(lake, modalities=["text"]) == len(row_steps(row)) + len(corpus_steps(row))
     make.land(tmp_path / "landing", {"photos/_source.json": priority})
     lake = Lake(tmp_path / "lake", landing=tmp_path / "landing")
     assert not pipeline.stale_corpus(lake, "text") and pipeline.stale_corpus(lake, "image")

@@ -115,7 +115,7 @@ def test_a_fault_in_a_step_raises_and_leaves_no_trace(lake, modality, name):
         return stamp.data_version
 
     num_calls = survives(lake, slot, lambda: run_step(step, lake, modality, shard), version=version)
-    # which reads nothing where the encoder knows no texts; with one that does: tests/wiring/test_caption_scores_in_lakes
+    # which reads nothing where the encoder knows no texts; with one that does: test_caption_scores_in_lakes
     assert num_calls or name == "caption_scores"
 
 
