@@ -92,6 +92,7 @@ class FilmJudge:
         item |= {
             "content_type": None,
             "sample_text": None,
+            "sample_text_role": None,
             "status": "ok",
             "error_code": None,
             "materialize_error": None,
