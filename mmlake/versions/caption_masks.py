@@ -23,22 +23,27 @@ class CaptionCosines:
     num_rows: int  # of the catalog
     keys_K: np.ndarray  # row of the unit x num_rows + row of the caption, ascending
     cosines_K: np.ndarray
+    # whether each catalog row is the unit, or the caption, of a pair; one more, False, stands for no row
+    is_unit_C: np.ndarray
+    is_caption_C: np.ndarray
 
     @classmethod
     def of(cls, scores: pa.Table | None, index: DigestIndex, num_rows: int) -> CaptionCosines:
         """scores: digest, caption, cosine; None: of no pair. Pairs that the catalog does not know are left out."""
+        is_unit_C, is_caption_C = np.zeros((2, num_rows + 1), bool)
         if scores is None:
-            return cls(num_rows, np.empty(0, np.int64), np.empty(0))
+            return cls(num_rows, np.empty(0, np.int64), np.empty(0), is_unit_C, is_caption_C)
         unit_K, caption_K = (np.asarray(index.find(piece(scores[name])), np.int64) for name in ("digest", "caption"))
         known = (unit_K >= 0) & (caption_K >= 0)
         keys, cosines = unit_K[known] * num_rows + caption_K[known], scores["cosine"].to_numpy()[known]
         order = np.argsort(keys)
-        return cls(num_rows, keys[order], cosines[order])
+        is_unit_C[unit_K[known]] = is_caption_C[caption_K[known]] = True
+        return cls(num_rows, keys[order], cosines[order], is_unit_C, is_caption_C)
 
     def best(self, parts: Parts, at_P: np.ndarray, kept_P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(kept captions that have a cosine with a leading part of their sample, the highest of each)."""
-        captions = np.flatnonzero(parts.is_role(CAPTION) & kept_P & self._among(at_P, self.keys_K % self.num_rows))
-        leads = np.flatnonzero(parts.leads_P & self._among(at_P, self.keys_K // self.num_rows))
+        captions = np.flatnonzero(parts.is_role(CAPTION) & kept_P & self.is_caption_C[at_P])
+        leads = np.flatnonzero(parts.leads_P & self.is_unit_C[at_P])
         # parts come in order of their samples
         first = np.searchsorted(parts.owner_P[leads], parts.owner_P[captions], side="left")
         counts = np.searchsorted(parts.owner_P[leads], parts.owner_P[captions], side="right") - first
@@ -51,13 +56,6 @@ class CaptionCosines:
         np.maximum.at(best, caption_J[found_J], self.cosines_K[place_J[found_J]])
         scored = np.isfinite(best)
         return captions[scored], best[scored]
-
-    def _among(self, at_P: np.ndarray, rows_K: np.ndarray) -> np.ndarray:
-        """Whether the catalog row of each part is one of these."""
-        is_one = np.zeros(self.num_rows + 1, bool)  # the last stands for parts without a row
-        is_one[rows_K] = True
-        among: np.ndarray = is_one[at_P]
-        return among
 
 
 def below(bound: float, captions: np.ndarray, cosines: np.ndarray) -> tuple[np.ndarray, pa.Array]:
