@@ -26,7 +26,6 @@ from mmlake.progress import Advance, silent
 from mmlake.records import signed
 from mmlake.schemas.caption_scores import CAPTION_SCORES
 
-REVISION = "1"  # of the way that scores are taken; counted up when it gives other numbers
 _PAIRS_AT_ONCE = 16_384
 _DECIMALS = 4
 _FAILED = 5002

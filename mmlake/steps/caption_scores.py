@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, embed, parts, preprocess, schemas
-from mmlake.embed.caption_scores import REVISION
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
 from mmlake.schemas.caption_scores import CAPTION_SCORES
@@ -130,14 +129,14 @@ def _names(pairs: pa.Table) -> list[str]:
 
 def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     row = scoring_encoder(lake, modality)
-    return {} if row is None else {"scores": REVISION} | parts.steering([row])
+    return {} if row is None else parts.steering([row])
 
 
 CAPTION_SCORES_STEP = Step(
     name=CAPTION_SCORES.name,
     stage="embed",
     schema=CAPTION_SCORES,
-    code_version="1",
+    code_version="1",  # rows of another one are not taken over
     over_shards=True,
     make=_scores,
     check=_check,

@@ -6,6 +6,7 @@ import json
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -20,6 +21,7 @@ from mmlake.publish.version import publish_version
 from mmlake.recipes import find_recipe
 from mmlake.settings import Settings
 from mmlake.steps import CORPUS_STEPS, is_current, recheck, run_step
+from mmlake.steps.caption_scores import _few as few
 from mmlake.tables import Slot
 from tests import make
 from tests.embed.tiny_models import picture, saved
@@ -180,6 +182,12 @@ def test_a_fault_while_captions_are_scored_leaves_no_trace(lake) -> None:
     assert survives(
         lake, slot, lambda: run_step(STEP, lake, "image"), version=lambda: lake.tables.stamp(slot).data_version
     )
+
+
+def test_a_caption_of_a_gallery_is_about_none_of_its_pictures() -> None:
+    names = ["gallery"] * 17 + ["album"] * 16
+    media = pa.table({"sample_id": names, "digest": [str(at) for at in range(len(names))]})
+    assert set(few(media)["sample_id"].to_pylist()) == {"album"}
 
 
 def test_an_encoder_that_knows_no_texts_scores_nothing(tmp_path, base) -> None:
