@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake import dedup, schemas
-from mmlake.dedup import DedupSettings, image, image_alignment
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.criteria import CLOSENESS
+from mmlake.dedup.image import alignment, fingerprints
 from mmlake.errors import UnreadableItem
 from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
@@ -36,7 +37,7 @@ def _prints(directory: Path, num: int) -> dict[str, dict[str, Any]]:
         data = paths[at].read_bytes()
         if len(found) < num and (digest := digest_of(data)) not in found:
             try:
-                found[digest] = image.fingerprint(data)
+                found[digest] = fingerprints.fingerprint(data)
             except UnreadableItem:
                 continue
     return found
@@ -66,7 +67,7 @@ def main() -> None:
     columns = {one.name: pa.nulls(len(digests), pa.float64()) for one in criteria if one is not CLOSENESS}
     nodes = pa.table({"digest": digests, "priority": [0] * len(digests), "is_clean": [True] * len(digests)} | columns)
     for name in ("compare", "_verified", "aligned", "_judged"):
-        setattr(image_alignment, name, _counted(name, getattr(image_alignment, name), counts))
+        setattr(alignment, name, _counted(name, getattr(alignment, name), counts))
     began = time.process_time()
     pairs = dedup.near_pairs(
         table, dedup.tiers_of("image"), nodes=nodes, criteria=criteria, settings=DedupSettings()

@@ -20,7 +20,7 @@ import cv2
 
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import DedupSettings
-from mmlake.dedup.video import KeptFilm, fingerprint
+from mmlake.dedup.video.fingerprints import KeptFilm, fingerprint
 from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.container import Decoding, FrameClock
 from mmlake.preprocess.film_reader import FilmReader

@@ -35,7 +35,7 @@ import soundfile
 import soxr
 
 from mmlake.decoders import frames, open_media
-from mmlake.dedup.audio import fingerprint
+from mmlake.dedup.audio.fingerprints import fingerprint
 from mmlake.loader import DECODERS
 from mmlake.preprocess import AlignSettings
 from mmlake.preprocess.align import Aligner

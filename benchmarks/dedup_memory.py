@@ -36,15 +36,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.sound_keys import made_up_words, with_noise
 from mmlake import dedup
-from mmlake.dedup import audio, image, image_matcher, perceptual
-from mmlake.dedup.image import SIDE
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.image import matcher, perceptual
+from mmlake.dedup.image.fingerprints import SIDE
 from mmlake.dedup.joins import hamming_pairs
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import in_order
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import in_order
 from mmlake.engine import Engine, EngineSettings
 from mmlake.picture_pieces import pieces
 
@@ -158,7 +160,7 @@ def _changed(plane: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _prints_of(planes: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     num = len(planes)
-    yield image.METHOD, perceptual.dct_hashes(_small(planes.astype(np.float64)))[0].reshape(num, 1)
+    yield image_fingerprints.METHOD, perceptual.dct_hashes(_small(planes.astype(np.float64)))[0].reshape(num, 1)
     yield "luma", perceptual.pack_bytes(planes).reshape(num, -1)
     layout = perceptual.pack_bytes(np.array([0, 255, 0, 255] * 2, np.uint8))  # no borders, no bars
     yield "layout", np.tile(np.append(layout, np.array([512, 0, 0], np.uint64)), (num, 1))
@@ -178,7 +180,7 @@ class Sounds:
             num, rng = min(_PICTURES, self._num - low), np.random.default_rng(low)
             words = made_up_words(rng, num, lean)[:, :_WORDS]
             words[num - num // 10 :] = with_noise(rng, words[: num // 10])
-            yield _fingerprints(low, low + num, {audio.METHOD: words})
+            yield _fingerprints(low, low + num, {audio_fingerprints.METHOD: words})
 
 
 def _fingerprints(low: int, high: int, rows: dict[str, np.ndarray]) -> pa.Table:
@@ -226,7 +228,10 @@ def _sounds(num: int, engine: Engine) -> dict[str, Ragged]:
     for low in range(0, num, _PART // 10):
         words = rng.integers(0, 2**64, (min(_PART // 10, num - low), _WORDS), dtype=np.uint64)
         chroma.append(_copied(words).ravel())
-    return {audio.METHOD: Ragged(chroma.array(), np.arange(num + 1) * _WORDS), audio.BANDS: Ragged.empty(num)}
+    return {
+        audio_fingerprints.METHOD: Ragged(chroma.array(), np.arange(num + 1) * _WORDS),
+        audio_fingerprints.BANDS: Ragged.empty(num),
+    }
 
 
 def _keys(num: int, engine: Engine) -> Ragged:
@@ -287,13 +292,13 @@ def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) 
         return {f"radius {radius}": lambda: hamming_pairs(hashes, radius=radius)}
     if kind == "pictures":
         pictures, settings = _pictures(num, engine), dedup.DedupSettings()
-        made = {"hashes": lambda: image_matcher.hashes(pictures)}
-        made["keys"] = lambda: pictures.update(keys=image_matcher.ImageMatcher(pictures, settings).keys)
+        made = {"hashes": lambda: matcher.hashes(pictures)}
+        made["keys"] = lambda: pictures.update(keys=matcher.ImageMatcher(pictures, settings).keys)
         return made | {"index": lambda: Postings(pictures["keys"])}
     if kind == "sounds":
         sounds = _sounds(num, engine)
         return {
-            "keys": lambda: sounds.update(keys=audio.keys(sounds)),
+            "keys": lambda: sounds.update(keys=audio_fingerprints.keys(sounds)),
             "index": lambda: Postings(sounds["keys"]).add_all(np.arange(num)),
         }
     if kind == "films":

@@ -26,24 +26,18 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake import schemas
-from mmlake.dedup import (
-    DedupSettings,
-    audio,
-    image,
-    near_pairs,
-    recall_counts,
-    recall_of,
-    text,
-    tiers_of,
-    video_hashes,
-)
-from mmlake.dedup.kept import Units
-from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.perceptual import pack_bytes
+from mmlake.dedup import DedupSettings, near_pairs, recall_counts, recall_of, tiers_of
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.image.perceptual import pack_bytes
+from mmlake.dedup.kept.join import Units
+from mmlake.dedup.kept.store import KeptJoins
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import by_digest
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.dedup.tiers import joined_tier
-from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
+from mmlake.dedup.video import hashes
+from mmlake.dedup.video.matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 
 SETTINGS = DedupSettings()
 _COPIES = 3  # one unit in so many is a copy of an earlier one
@@ -64,7 +58,9 @@ def _texts(num: int) -> Prints:
         pages.append(page)
     found: Prints = []
     for low in range(0, num, 1_024):
-        found += [one._asdict() for one in text.prints([" ".join(page) for page in pages[low : low + 1_024]])]
+        found += [
+            one._asdict() for one in text_fingerprints.prints([" ".join(page) for page in pages[low : low + 1_024]])
+        ]
     return found
 
 
@@ -90,13 +86,13 @@ def _pictures(num: int) -> Prints:
             scenes.append(picture)
         sink = io.BytesIO()
         picture.save(sink, "JPEG", quality=quality)
-        found.append(image.fingerprint(sink.getvalue()))
+        found.append(image_fingerprints.fingerprint(sink.getvalue()))
     return found
 
 
 def _films(num: int) -> Prints:
     rng = np.random.default_rng(3)
-    side, frames = video_hashes.SIDE, 40
+    side, frames = hashes.SIDE, 40
     found: Prints = []
     originals: list[np.ndarray] = []
     for at in range(num):
@@ -108,7 +104,7 @@ def _films(num: int) -> Prints:
             path = np.cumsum(rng.integers(-3, 4, (frames, 2)), axis=0).clip(-side, side - 1) + side
             planes = np.stack([wide[y : y + side, x : x + side] for y, x in path])
             originals.append(planes)
-        hashed = video_hashes.hashed(planes)
+        hashed = hashes.hashed(planes)
         windows = hashed.hashes_VNW.transpose(0, 2, 1).reshape(-1)
         values = (windows[:frames], windows[frames:], pack_bytes(hashed.luma_VN64), hashed.keys)
         methods = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD)  # details of moments decide elections alone
@@ -118,7 +114,7 @@ def _films(num: int) -> Prints:
 
 def _recordings(num: int) -> Prints:
     rng = np.random.default_rng(4)
-    times_s = np.arange(4 * audio.RATE_HZ) / audio.RATE_HZ
+    times_s = np.arange(4 * audio_fingerprints.RATE_HZ) / audio_fingerprints.RATE_HZ
     found: Prints = []
     originals: list[np.ndarray] = []
     for at in range(num):
@@ -126,13 +122,13 @@ def _recordings(num: int) -> Prints:
             sound = originals[int(rng.integers(len(originals)))] + rng.normal(0, 0.005, len(times_s))
         else:
             knots = np.linspace(0, 4, 32)
-            pitch = np.cumsum(np.interp(times_s, knots, rng.uniform(90, 260, 32))) / audio.RATE_HZ
+            pitch = np.cumsum(np.interp(times_s, knots, rng.uniform(90, 260, 32))) / audio_fingerprints.RATE_HZ
             sound = np.zeros(len(times_s))
             for part in range(1, 10):
                 sound += np.interp(times_s, knots, rng.uniform(0, 1, 32) ** 3) * np.sin(2 * np.pi * part * pitch) / part
             sound *= 0.2 / np.abs(sound).max()
             originals.append(sound)
-        found.append(dict(audio.fingerprint_samples(sound.astype(np.float32))))
+        found.append(dict(audio_fingerprints.fingerprint_samples(sound.astype(np.float32))))
     return found
 
 

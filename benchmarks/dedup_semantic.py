@@ -24,13 +24,13 @@ import numpy as np
 from PIL import Image
 
 from mmlake import bench
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import SAME
-from mmlake.dedup.semantic_tier import equal_vectors
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.vectors import VectorMatcher, Vectors, never_apart, recall
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.star_edges import Stars
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.vectors.matcher import VectorMatcher, Vectors, never_apart, recall
+from mmlake.dedup.vectors.tier import equal_vectors
 from mmlake.embed.classical import picture
 
 BOUND, BOUND_OF_PICTURES = 0.9, 0.95

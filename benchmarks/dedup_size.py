@@ -24,10 +24,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mmlake.dedup import DedupSettings, tiers_of
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of
-from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.vectors import VectorMatcher
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.vectors.matcher import VectorMatcher
 
 SETTINGS = DedupSettings()
 Made = tuple[str, PrintTable]
@@ -175,8 +175,9 @@ def _bed(num: int) -> Made:
 
 def _intros(num: int) -> Made:
     """Films of 60 s that begin with the same 10 s: a thing that wanders over a ground, another one every 5 s."""
-    from mmlake.dedup import video_hashes, video_matcher
-    from mmlake.dedup.perceptual import pack_bytes
+    from mmlake.dedup.image.perceptual import pack_bytes
+    from mmlake.dedup.video import hashes
+    from mmlake.dedup.video import matcher as video_matcher
 
     def scenes(seed: int, seconds: int) -> np.ndarray:
         rng, shots = np.random.default_rng(seed), []
@@ -191,7 +192,7 @@ def _intros(num: int) -> Made:
 
     intro, made = scenes(9, 10), []
     for seed in range(num):
-        found = video_hashes.hashed(np.concatenate([intro, scenes(100 + seed, 50)]))
+        found = hashes.hashed(np.concatenate([intro, scenes(100 + seed, 50)]))
         windows = found.hashes_VNW.transpose(0, 2, 1).reshape(-1)
         whole = found.hashes_VNW.shape[1]
         made.append((windows[:whole], windows[whole:], pack_bytes(found.luma_VN64), found.keys, np.empty(0, np.uint64)))

@@ -14,8 +14,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import image_keys
-from mmlake.dedup.image_keys import NUM_WINDOWS, Known
+from mmlake.dedup.image import keys
+from mmlake.dedup.image.keys import NUM_WINDOWS, Known
 from mmlake.dedup.prints import Ragged
 
 _RADIUS, _LENGTH = 8, NUM_WINDOWS + 5  # windows, four parts, the whole picture
@@ -42,9 +42,9 @@ def made_up(num: int, rng: np.random.Generator) -> Ragged:
 def _timed(derived: Ragged, known: Known | None) -> tuple[Ragged, float]:
     begin_s = time.process_time()
     if known is None:
-        found = image_keys.made(derived, radius=_RADIUS)
+        found = keys.made(derived, radius=_RADIUS)
     else:
-        found = image_keys.updated(derived, known, radius=_RADIUS)
+        found = keys.updated(derived, known, radius=_RADIUS)
     return found, time.process_time() - begin_s
 
 

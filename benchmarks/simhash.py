@@ -11,21 +11,22 @@ import json
 
 import numpy as np
 
-from mmlake.dedup import DedupSettings, text
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.matching import SAME
-from mmlake.dedup.text_matching import TextMatcher
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text.matcher import TextMatcher
 from mmlake.simhash import MOST_BITS, simhash
 
 _COPIES, _VOCABULARY, _LETTERS = 200, 20_000, 7
 
 
 def _hash(words: list[str]) -> int:
-    (one,) = text.prints([" ".join(words)], words=3)
+    (one,) = fingerprints.prints([" ".join(words)], words=3)
     return int(simhash(one.shingles)[0])
 
 
 def _is_near(words: list[str], edited: list[str]) -> bool:
-    table = text.print_table([" ".join(words), " ".join(edited)])
+    table = fingerprints.print_table([" ".join(words), " ".join(edited)])
     found = TextMatcher(table, DedupSettings()).compare(0, np.array([1]))
     return bool(found.relation[0] == SAME)
 

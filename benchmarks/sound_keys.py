@@ -20,11 +20,13 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import DedupSettings, audio, nearest, sound_kernels
-from mmlake.dedup.led import MOST_LEADERS
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio import fingerprints, kernels
+from mmlake.dedup.greedy import MOST_LEADERS
 from mmlake.dedup.matching import NONE
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.recall import nearest
 
 _WORDS, _UNIT_S = 240, 30.0
 # shares of the weak and of the firm signs that turn in a copy
@@ -69,7 +71,9 @@ def measure(hours: float, *, seed: int = 1) -> dict[str, float]:
     rows = np.concatenate((rows, *copies))
     chroma = Ragged(rows.ravel(), np.arange(len(rows) + 1) * _WORDS)
     started = time.process_time()
-    matcher = audio.matcher({audio.METHOD: chroma, audio.BANDS: Ragged.empty(len(rows))}, DedupSettings())
+    matcher = fingerprints.matcher(
+        {fingerprints.METHOD: chroma, fingerprints.BANDS: Ragged.empty(len(rows))}, DedupSettings()
+    )
     keyed = time.process_time()
     postings = Postings(matcher.keys)
     postings.add_all(np.arange(num))
@@ -102,11 +106,11 @@ def measure_nearest(hours: float, *, seed: int = 1) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     rows = made_up_words(rng, int(hours * 3_600 / _UNIT_S), rng.integers(0, 1 << 32, dtype=np.uint64))
     chroma = Ragged(rows.ravel(), np.arange(len(rows) + 1) * _WORDS)
-    prints = {audio.METHOD: chroma, audio.BANDS: Ragged.empty(len(rows))}
-    sound_kernels.kernels()  # compiled, or loaded
+    prints = {fingerprints.METHOD: chroma, fingerprints.BANDS: Ragged.empty(len(rows))}
+    kernels.kernels()  # compiled, or loaded
     row, found = {"hours": hours, "units": len(rows)}, []
-    for name, compiled in (("compiled_s", lambda _: sound_kernels.kernels()), ("numpy_s", lambda _: None)):
-        with mock.patch.object(sound_kernels, "compiled", compiled):
+    for name, compiled in (("compiled_s", lambda _: kernels.kernels()), ("numpy_s", lambda _: None)):
+        with mock.patch.object(kernels, "compiled", compiled):
             scores = nearest.sounds(prints, np.arange(min(_COPIES, len(rows))))
             started = time.process_time()
             found.append(scores(np.arange(len(rows))))

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dedup_edits.audio import clusters, inspected, near_pairs, program
-from mmlake.dedup import DedupSettings, audio
-from mmlake.dedup.audio_align import firm_bits
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio import fingerprints
+from mmlake.dedup.audio.align import firm_bits
 
 _LENGTHS_S = (0.0, 0.6, 1.0, 2.0, 4.0, np.inf)
 
@@ -35,7 +36,9 @@ def main() -> None:
         for directory in given.directories:
             for original in sorted(directory.rglob("*.wav")):
                 called = original.with_suffix(".gsm")
-                is_audible = firm_bits(audio.fingerprint_samples(inspected(original)[1])[audio.BANDS]).any()
+                is_audible = firm_bits(
+                    fingerprints.fingerprint_samples(inspected(original)[1])[fingerprints.BANDS]
+                ).any()
                 if not called.exists() or not is_audible:
                     continue
                 command = [program(), "-v", "error", "-y", "-f", "gsm", "-i", called, decoded]
@@ -45,7 +48,7 @@ def main() -> None:
     digests = [f"{at:064x}" for at in np.random.default_rng(1).permutation(len(rows)).tolist()]
     near = near_pairs(rows, digests, DedupSettings())
     cluster = clusters(digests, near)
-    lengths_s = [len(row[3]) / audio.RATE_HZ for row in rows[::2]]
+    lengths_s = [len(row[3]) / fingerprints.RATE_HZ for row in rows[::2]]
     found = [cluster[digests[at]] == cluster[digests[at + 1]] for at in range(0, len(rows), 2)]
     for low, high in zip(_LENGTHS_S, _LENGTHS_S[1:], strict=False):
         own = [is_found for is_found, length in zip(found, lengths_s, strict=True) if low <= length < high]

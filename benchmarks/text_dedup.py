@@ -56,14 +56,15 @@ def documents(data: Path, num: int, rng: np.random.Generator) -> tuple[list[str]
 
 def ours(texts: list[str]) -> dict[int, int]:
     """What goes -> what it goes for."""
-    from mmlake.dedup import DedupSettings, text
-    from mmlake.dedup.leaders import stars
+    from mmlake.dedup import DedupSettings
     from mmlake.dedup.matching import INSIDE, SAME
     from mmlake.dedup.prints import digests_of
-    from mmlake.dedup.survivors import in_order
-    from mmlake.dedup.text_matching import TextMatcher
+    from mmlake.dedup.stars.leaders import stars
+    from mmlake.dedup.stars.survivors import in_order
+    from mmlake.dedup.text import fingerprints
+    from mmlake.dedup.text.matcher import TextMatcher
 
-    prints = text.print_table(texts)
+    prints = fingerprints.print_table(texts)
     found = stars(TextMatcher(prints, DedupSettings()), in_order(len(texts)), equal=digests_of(prints))
     edges = zip(found.right, found.left, found.relation, strict=True)
     return {goes: stays for goes, stays, relation in edges if relation in (SAME, INSIDE)}

@@ -27,12 +27,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.dedup_edits.image import keepers
-from mmlake.dedup import DedupSettings, image, image_matcher
-from mmlake.dedup.ahead import Ahead
-from mmlake.dedup.leaders import stars
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints
+from mmlake.dedup.image import matcher as image_matcher
 from mmlake.dedup.matching import INSIDE, SAME
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of
-from mmlake.dedup.survivors import standing_of
+from mmlake.dedup.stars.ahead import Ahead
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import standing_of
 from mmlake.workers import WorkerPool
 
 SIDE_PX, NUM_TRAIN = 32, 50_000
@@ -68,15 +70,15 @@ def coded(pixels_HWC: NDArray[np.uint8]) -> bytes:
 
 
 def print_of(pixels_HWC: NDArray[np.uint8]) -> dict[str, NDArray[np.uint64]]:
-    return image.fingerprint(coded(pixels_HWC))
+    return fingerprints.fingerprint(coded(pixels_HWC))
 
 
 def survivors(table: PrintTable, num: int, workers: int) -> tuple[list[int], dict[Pair, float]]:
     """(for each picture the one that stays for it, pair that the join found -> score)."""
     digests = sorted(hashlib.sha256(str(at).encode()).hexdigest() for at in range(num))
-    columns = {one.name: [1.0] * num for one in image.FIDELITY if one.is_of_column}
+    columns = {one.name: [1.0] * num for one in fingerprints.FIDELITY if one.is_of_column}
     nodes = pa.table({"digest": digests, "priority": [0] * num, "is_clean": [True] * num, **columns})
-    standing = standing_of(nodes, image.FIDELITY)
+    standing = standing_of(nodes, fingerprints.FIDELITY)
     matcher, settings = image_matcher.matcher(table, DedupSettings()), DedupSettings()
     with WorkerPool(workers=workers) as pool:
         ahead = Ahead(matcher, table, image_matcher.matcher, settings=settings, runner=pool)
@@ -169,9 +171,9 @@ def edited(planes: NDArray[np.uint8], num: int, seed: int) -> None:
         prints.append(print_of(planes[at]))
         for name, blob in edits(planes[at], rng).items():
             places.append((name, original, len(prints)))
-            prints.append(image.fingerprint(blob))
+            prints.append(fingerprints.fingerprint(blob))
     matcher = image_matcher.matcher(
-        {name: Ragged.of([one[name] for one in prints]) for name in image.METHODS}, DedupSettings()
+        {name: Ragged.of([one[name] for one in prints]) for name in fingerprints.METHODS}, DedupSettings()
     )
     hits = Counter(name for name, one, other in places if matcher.compare(one, np.array([other])).relation[0] == SAME)
     print("\n| edit | copies | found |\n| --- | --- | --- |")
@@ -192,7 +194,7 @@ def main() -> None:
     edited(planes, asked.edits, asked.seed)
     with ProcessPoolExecutor() as pool:
         prints = list(pool.map(print_of, planes, chunksize=500))
-    table = {name: Ragged.of([one[name] for one in prints]) for name in image.METHODS}
+    table = {name: Ragged.of([one[name] for one in prints]) for name in fingerprints.METHODS}
     began, started = time.process_time(), time.perf_counter()
     keeper, scores = survivors(table, len(planes), asked.workers)
     num_gone = sum(one != at for at, one in enumerate(keeper))

@@ -1,7 +1,8 @@
 """The loops that numba compiles for known types, compiled ahead: when an image of a machine is made, or before tests.
 
 Without it each is compiled where it is first needed, and whoever needs it at that time waits. Where the machine code is
-kept is said in `mmlake.numba_compiler` and `mmlake.dedup.machine_code`; of another processor it is compiled again.
+kept is said in `mmlake.numba_compiler` and `mmlake.dedup.loops.machine_code`; of another processor it is compiled
+again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Iterator
 
 # what they serve -> (module, function that compiles and loads them)
 LOOPS = {
-    "prints of texts": ("mmlake.dedup.text_kernels", "kernels"),
-    "shared keys": ("mmlake.dedup.key_kernels", "kernels"),
-    "pairs of texts": ("mmlake.dedup.text_walk_kernels", "kernels"),
-    "places of sounds": ("mmlake.dedup.sound_kernels", "kernels"),
+    "prints of texts": ("mmlake.dedup.loops.text_kernels", "kernels"),
+    "shared keys": ("mmlake.dedup.loops.key_kernels", "kernels"),
+    "pairs of texts": ("mmlake.dedup.text.walk_kernels", "kernels"),
+    "places of sounds": ("mmlake.dedup.audio.kernels", "kernels"),
     "small planes of films": ("mmlake.preprocess.plane_kernels", "kernels"),
     "textures of films": ("mmlake.preprocess.texture_kernels", "texture_kernels"),
     "dissolves": ("mmlake.preprocess.blend_kernels", "blend_kernels"),

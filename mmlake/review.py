@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.dedup.estimates import wilson
+from mmlake.dedup.recall.estimates import wilson
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.quality import Rule

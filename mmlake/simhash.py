@@ -19,10 +19,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import text
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.text import fingerprints
 from mmlake.plugins import Blobs, DedupSettings, Plugin, Prints, Tier
 from mmlake.spans import Row
 
@@ -82,7 +82,7 @@ def _opened(row: Row, store: Blobs) -> AbstractContextManager[str]:
 
 
 def _fingerprints(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
-    return [{METHOD: simhash(one.shingles)} for one in text.prints(texts, words=_WORDS)]
+    return [{METHOD: simhash(one.shingles)} for one in fingerprints.prints(texts, words=_WORDS)]
 
 
 def _bound(settings: DedupSettings) -> float:

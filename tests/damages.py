@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mmlake import checked_json
-from mmlake.dedup.eval_sets import DecontaminateSettings
+from mmlake.dedup.contamination.eval_sets import DecontaminateSettings
 from mmlake.download.results import DownloadResult
 from mmlake.lake import Lake
 from mmlake.progress import silent

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from benchmarks.dedup_edits import Edit, Report
 from mmlake import dedup, schemas
 from mmlake.decoders import placed_sound
-from mmlake.dedup import DedupSettings, audio
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio import fingerprints
 from mmlake.dedup.criteria import CLOSENESS
 from mmlake.quality.audio import _Source
 from mmlake.quality.audio_fidelity import coded_kbps, is_lossless
@@ -122,8 +123,8 @@ def inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
         source.add(block, rate_hz)
         parts.append(block.mean(axis=1))
         rate = rate_hz
-    mono = soxr.resample(np.concatenate(parts), rate, audio.RATE_HZ)
-    measures = source.found(is_lossless(path), coded_kbps(path)) | {"duration_s": len(mono) / audio.RATE_HZ}
+    mono = soxr.resample(np.concatenate(parts), rate, fingerprints.RATE_HZ)
+    measures = source.found(is_lossless(path), coded_kbps(path)) | {"duration_s": len(mono) / fingerprints.RATE_HZ}
     return measures, mono.astype(np.float32)
 
 
@@ -182,26 +183,26 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
 def near_pairs(
     rows: list[tuple[int, str, dict[str, float | None], Samples]], names: list[str], settings: DedupSettings
 ) -> list[tuple[str, str, str]]:
-    prints = [audio.fingerprint_samples(row[3]) for row in rows]
+    prints = [fingerprints.fingerprint_samples(row[3]) for row in rows]
     table = schemas.from_columns(
         schemas.FINGERPRINTS,
         {
-            "digest": [name for name in names for _ in audio.METHODS],
-            "method": [method for _ in names for method in audio.METHODS],
-            "hashes": [one[method] for one in prints for method in audio.METHODS],
-            "times_s": [np.empty(0, np.float32) for _ in names for _ in audio.METHODS],
-            "status": ["ok"] * (len(names) * len(audio.METHODS)),
-            "error_code": pa.nulls(len(names) * len(audio.METHODS), pa.int32()),
-            "error": pa.nulls(len(names) * len(audio.METHODS), pa.string()),
+            "digest": [name for name in names for _ in fingerprints.METHODS],
+            "method": [method for _ in names for method in fingerprints.METHODS],
+            "hashes": [one[method] for one in prints for method in fingerprints.METHODS],
+            "times_s": [np.empty(0, np.float32) for _ in names for _ in fingerprints.METHODS],
+            "status": ["ok"] * (len(names) * len(fingerprints.METHODS)),
+            "error_code": pa.nulls(len(names) * len(fingerprints.METHODS), pa.int32()),
+            "error": pa.nulls(len(names) * len(fingerprints.METHODS), pa.string()),
         },
     )
-    criteria = {one.name: one.column for one in audio.FIDELITY if one is not CLOSENESS}
+    criteria = {one.name: one.column for one in fingerprints.FIDELITY if one is not CLOSENESS}
     nodes = pa.table(
         {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
         | {name: pa.array([row[2].get(column) for row in rows], pa.float64()) for name, column in criteria.items()}
     )
     pairs = dedup.near_pairs(
-        table, dedup.tiers_of("audio"), nodes=nodes, criteria=audio.FIDELITY, settings=settings
+        table, dedup.tiers_of("audio"), nodes=nodes, criteria=fingerprints.FIDELITY, settings=settings
     ).to_pylist()
     return [(row["left"], row["right"], row["relation"]) for row in pairs if row["relation"] != "apart"]
 

@@ -19,7 +19,9 @@ import numpy as np
 
 from benchmarks.dedup_edits.image import edits_of
 from benchmarks.dedup_edits.picture_families import coded, page
-from mmlake.dedup import DedupSettings, image, image_alignment, image_matcher
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import alignment, fingerprints
+from mmlake.dedup.image import matcher as image_matcher
 from mmlake.dedup.prints import Ragged
 
 _FLAT, _SIDES_PX, _CHARTS = 0.35, (96, 2_000), 10
@@ -27,8 +29,8 @@ _FLAT, _SIDES_PX, _CHARTS = 0.35, (96, 2_000), 10
 
 def matcher(blobs: list[bytes]) -> image_matcher.ImageMatcher:
     """Of these pictures."""
-    prints = [image.fingerprint(blob) for blob in blobs]
-    table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
+    prints = [fingerprints.fingerprint(blob) for blob in blobs]
+    table = {method: Ragged.of([one[method] for one in prints]) for method in fingerprints.METHODS}
     return image_matcher.matcher(table, DedupSettings())
 
 
@@ -50,7 +52,7 @@ def drawings(folder: Path, limit: int, rng: np.random.Generator) -> Iterator[tup
         except (OSError, SyntaxError, ValueError):
             continue  # no picture
         view = matcher([blob])._view(0)
-        if view is None or view.flat < _FLAT or view.detail < image_alignment.LEAST_DETAIL:
+        if view is None or view.flat < _FLAT or view.detail < alignment.LEAST_DETAIL:
             continue
         yield paths[at].name, blob
         num += 1

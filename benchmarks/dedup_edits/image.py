@@ -20,12 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.dedup_edits import Edit, Report
-from mmlake.dedup import DedupSettings, image, image_matcher
-from mmlake.dedup.leaders import stars
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints, matcher
 from mmlake.dedup.matching import INSIDE, SAME
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import standing_of
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.star_edges import Stars
+from mmlake.dedup.stars.survivors import standing_of
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
 
@@ -147,17 +148,17 @@ def survivors(blobs: list[bytes]) -> list[int]:
 
     digests = np.array([hashlib.sha256(blob).hexdigest() for blob in blobs])
     order = np.argsort(digests)
-    prints = [image.fingerprint(blobs[at]) for at in order]
-    table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
+    prints = [fingerprints.fingerprint(blobs[at]) for at in order]
+    table = {method: Ragged.of([one[method] for one in prints]) for method in fingerprints.METHODS}
     sizes = [Image.open(io.BytesIO(blobs[at])).size for at in order]
     measures = [
         fidelity(decoded(blobs[at])) | {"width_px": size[0], "height_px": size[1], "min_side_px": min(size)}
         for at, size in zip(order, sizes, strict=True)
     ]
-    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if one.is_of_column}
+    columns = {one.name: [row[one.column] for row in measures] for one in fingerprints.FIDELITY if one.is_of_column}
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
-    standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)
-    found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
+    standing = standing_of(pa.table({**nodes, **columns}), fingerprints.FIDELITY)
+    found = stars(matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
     return keepers(found, order)
 
 

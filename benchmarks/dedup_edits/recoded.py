@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dedup_edits.image import edits_of
-from mmlake.dedup import image, recoding
+from mmlake.dedup.image import fingerprints, recoding
 from mmlake.dedup.prints import Ragged
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     chosen = sorted(rng.permutation(len(photos))[: given.families].tolist())
     for at in chosen:
         family = edits_of(photos[at], rng)
-        prints = Ragged.of([image.fingerprint(one)["blocks"] for one in (photos[at], *family.values())])
+        prints = Ragged.of([fingerprints.fingerprint(one)["blocks"] for one in (photos[at], *family.values())])
         copies, original = np.arange(1, len(prints)), np.zeros(len(family), np.int64)
         is_copy, is_original = recoding.made_of(prints, copies, original), recoding.made_of(prints, original, copies)
         for name, *said in zip(family, is_copy.tolist(), is_original.tolist(), strict=True):

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import gpu, semantic
-from mmlake.dedup.index_choice import code_parts
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import SAME
-from mmlake.dedup.scann_index import ScannIndex, is_installed
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.vectors import VectorMatcher, never_apart, recall
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.vectors import gpu, proposals
+from mmlake.dedup.vectors.index_choice import code_parts
+from mmlake.dedup.vectors.matcher import VectorMatcher, never_apart, recall
+from mmlake.dedup.vectors.scann import ScannIndex, is_installed
 from mmlake.optional import need
 from mmlake.progress import Advance, silent
 
@@ -159,7 +159,7 @@ def _setter(name: str, value: int) -> Callable[[Any], None]:
 
 
 def _filled(index: Any, vectors: Vectors) -> Any:
-    semantic.train(index, vectors)
+    proposals.train(index, vectors)
     return index
 
 
@@ -213,7 +213,7 @@ def _joins(vectors: Vectors, bound: float, settings: DedupSettings, advance: Adv
     cells = max(2, round(2 * num**0.5))
     for name in ("flat join", "cells"):
         chosen = replace(settings, index="flat" if name == "flat join" else "cells")
-        build_s = _timed(lambda: semantic.centroids(vectors, cells, settings))[1] if name == "cells" else 0.0
+        build_s = _timed(lambda: proposals.centroids(vectors, cells, settings))[1] if name == "cells" else 0.0
 
         def join(chosen: DedupSettings = chosen) -> Any:
             return stars(VectorMatcher(vectors, order, bound=bound, settings=chosen), by_digest(digests), equal=equal)

@@ -17,8 +17,8 @@ import numpy as np
 from mmlake.bench.ann import Plan, Row, measure
 from mmlake.bench.growth import LEAST_EXPONENT, Fit, break_even, fitted
 from mmlake.bench.plot import curves
-from mmlake.dedup.index_choice import choose_index, code_parts
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.vectors.index_choice import choose_index, code_parts
 from mmlake.progress import Advance, silent
 
 PROJECTED = 1_000_000_000

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts
-from mmlake.dedup.semantic import FEWEST
+from mmlake.dedup.vectors.proposals import FEWEST
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 

@@ -55,7 +55,7 @@ def ann(
     `mmlake bench ann --lake ./lake --modality image --out bench`
     """
     from mmlake.bench import Plan
-    from mmlake.dedup.semantic import FEWEST
+    from mmlake.dedup.vectors.proposals import FEWEST
     from mmlake.settings import Settings
 
     section = Settings.load(settings).dedup
@@ -113,7 +113,7 @@ def _numbers(option: str, text: str, *, least: int) -> list[int]:
 
 def _shares(num: int) -> set[int]:
     """Sizes to measure of so many vectors: all, and halves of them down to an eighth."""
-    from mmlake.dedup.semantic import FEWEST
+    from mmlake.dedup.vectors.proposals import FEWEST
 
     return {max(FEWEST, num // part) for part in (8, 4, 2, 1)}
 

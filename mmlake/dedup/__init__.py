@@ -1,17 +1,16 @@
 """Which items are the same thing: fingerprints, near and semantic pairs, clusters with one survivor each.
 
-Where to read, in the order of the data; `tiers.py`, the table of ways to find near duplicates, comes first:
+Where to read, in the order of the data; `tiers`, the table of ways to find near duplicates, comes first:
 
-- prints of one unit: `fingerprinting`, then `text`, `image`, `video` and `audio`, each with modules of its name
-- candidates: keys of units (`*_keys`), who holds them (`postings`, `numbering`), hashes within a radius (`joins`)
-- one pair: what a tier says of two units (`matching`; the `*_matcher`, `*_alignment` and `text_verdicts`)
-- the join: stars in place of all pairs (`leaders`, `led`, `followers`, `survivors`, `star_edges`), copies that several
-  units hold between them (`across`), comparisons by workers (`ahead`)
-- what is new alone (`kept`, and the `kept_*` behind it); of texts by parts (`kept_parts`)
-- vectors: `semantic_tier`, `vectors`, `semantic`, `index_choice`; what keeps a pair apart (`witness`, `contrasts`)
-- who stays: `clusters`, `criteria`, `fidelity`; how well all of it finds: `estimates`, `near_recall`, `key_curve`
-- other tables: across modalities (`cross`), eval sets (`contamination`, `eval_sets`)
-- loops that numba compiles: `*_kernels`, kept by `machine_code`
+- prints of one unit: `fingerprinting`; what each modality has of its own: `text`, `image`, `audio`, `video`
+- candidates: prints and keys of all units (`prints`, `print_columns`), who holds a key (`numbering`, `postings`),
+  hashes within a radius (`joins`)
+- one pair: what a tier says of two units (`matching`)
+- the join: who follows whom (`greedy`), whom clusters elect (`stars`); what is new alone: `kept`
+- vectors: `vectors`
+- who stays: `criteria`, `fidelity`; how well all of it finds: `recall`
+- other tables: across modalities (`cross`), eval sets (`contamination`)
+- loops that numba compiles: `loops`, and the `kernels` of modalities
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmlake.dedup.clusters import cluster
-    from mmlake.dedup.contamination import component_hits, exact_hits, near_hits, semantic_hits
+    from mmlake.dedup.contamination.eval_sets import DecontaminateSettings, EvalSet
+    from mmlake.dedup.contamination.hits import component_hits, exact_hits, near_hits, semantic_hits
     from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
-    from mmlake.dedup.cross import component_fingerprints, components_of, cross_counts, cross_pairs
-    from mmlake.dedup.estimates import recall_counts, recall_of, recall_words
-    from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
+    from mmlake.dedup.cross.components import component_fingerprints, components_of, cross_counts, cross_pairs
     from mmlake.dedup.fidelity import criteria_of
     from mmlake.dedup.fingerprinting import fingerprint
-    from mmlake.dedup.kept_store import KeptJoins, is_as_written
+    from mmlake.dedup.kept.store import KeptJoins, is_as_written
     from mmlake.dedup.print_columns import prints_of
     from mmlake.dedup.prints import Positions
-    from mmlake.dedup.semantic import measure_recall
-    from mmlake.dedup.semantic_tier import semantic_pairs
+    from mmlake.dedup.recall.estimates import recall_counts, recall_of, recall_words
     from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
-    from mmlake.dedup.text_matching import key_recall
+    from mmlake.dedup.stars.clusters import cluster
+    from mmlake.dedup.text.matcher import key_recall
     from mmlake.dedup.tiers import TIERS, Tier, near_pairs, tiers_of
-    from mmlake.dedup.vectors import Apart
-    from mmlake.dedup.witness import VETO_PRINTS, text_veto, veto
+    from mmlake.dedup.vectors.matcher import Apart
+    from mmlake.dedup.vectors.proposals import measure_recall
+    from mmlake.dedup.vectors.tier import semantic_pairs
+    from mmlake.dedup.vectors.witness import VETO_PRINTS, text_veto, veto
 
 __all__ = [
     "CLOSENESS",
@@ -80,24 +79,24 @@ __all__ = [
 
 # who compares texts alone loads nothing of films: the modules come when they are asked for
 _MODULES = {
-    "clusters": "cluster",
-    "contamination": "component_hits exact_hits near_hits semantic_hits",
-    "cross": "component_fingerprints components_of cross_counts cross_pairs",
-    "estimates": "recall_counts recall_of recall_words",
-    "eval_sets": "DecontaminateSettings EvalSet",
+    "stars.clusters": "cluster",
+    "contamination.hits": "component_hits exact_hits near_hits semantic_hits",
+    "cross.components": "component_fingerprints components_of cross_counts cross_pairs",
+    "recall.estimates": "recall_counts recall_of recall_words",
+    "contamination.eval_sets": "DecontaminateSettings EvalSet",
     "fidelity": "criteria_of",
     "fingerprinting": "fingerprint",
-    "kept_store": "KeptJoins is_as_written",
+    "kept.store": "KeptJoins is_as_written",
     "print_columns": "prints_of",
     "prints": "Positions",
-    "semantic": "measure_recall",
-    "semantic_tier": "semantic_pairs",
+    "vectors.proposals": "measure_recall",
+    "vectors.tier": "semantic_pairs",
     "settings": "FINGERPRINT_SETTINGS DedupSettings",
     "criteria": "CLOSENESS Criterion length_of",
-    "text_matching": "key_recall",
+    "text.matcher": "key_recall",
     "tiers": "TIERS Tier near_pairs tiers_of",
-    "vectors": "Apart",
-    "witness": "VETO_PRINTS text_veto veto",
+    "vectors.matcher": "Apart",
+    "vectors.witness": "VETO_PRINTS text_veto veto",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from mmlake.dedup import audio, image, text, video
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
 from mmlake.dedup.criteria import Criterion
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.text import fingerprints as text_fingerprints
+from mmlake.dedup.video import fingerprints as video_fingerprints
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
-    "text": text.FIDELITY,
-    "image": image.FIDELITY,
-    "video": video.FIDELITY,
-    "audio": audio.FIDELITY,
+    "text": text_fingerprints.FIDELITY,
+    "image": image_fingerprints.FIDELITY,
+    "video": video_fingerprints.FIDELITY,
+    "audio": audio_fingerprints.FIDELITY,
 }
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.led import AS_ALIKE, Edge, Led, Walked
+from mmlake.dedup.greedy import AS_ALIKE, Edge, Led, Walked
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, Ragged
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup import key_kernels
+from mmlake.dedup.loops import key_kernels
 from mmlake.dedup.prints import Positions, Ragged, blocks_of
 from mmlake.engine import Column, Scratch, cumulated
 

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from mmlake.dedup import key_kernels
+from mmlake.dedup.loops import key_kernels
 from mmlake.dedup.numbering import numbered
 from mmlake.dedup.prints import Positions, Ragged, blocks_of
 from mmlake.engine import cumulated, current

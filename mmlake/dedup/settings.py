@@ -39,7 +39,7 @@ class DedupSettings:
     # both the share of aligned frames that match and the correlation of what moves; clips of one signer before one wall
     # reach .59, re-encodes stay above .85
     audio_evidence: float = 6.5
-    # that two recordings share a part, in standard deviations of a correlation (mmlake.dedup.audio_align). Unrelated
+    # that two recordings share a part, in standard deviations of a correlation (mmlake.dedup.audio.align). Unrelated
     # recordings of mixed kinds reach 2.7 among 2,000 pairs, sentences by one synthetic voice 5.1 among 8,000; larger
     # corpora were not measured
     audio_brief_evidence: float = 8.0

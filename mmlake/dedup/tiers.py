@@ -15,35 +15,32 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
-from mmlake.dedup import (
-    audio,
-    audio_across,
-    estimates,
-    image,
-    image_matcher,
-    nearest,
-    text,
-    text_matching,
-    video,
-    video_matcher,
-)
-from mmlake.dedup.across import Covers, Places, led_across
-from mmlake.dedup.ahead import Ahead, can_be_sent
+from mmlake.dedup.audio import across
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
 from mmlake.dedup.criteria import Criterion
-from mmlake.dedup.edges import table_of
-from mmlake.dedup.image_keys import Known
-from mmlake.dedup.kept import Units, kept_stars
-from mmlake.dedup.kept_parts import Parts, part_stars
-from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.leaders import stars
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.image import matcher as image_matcher
+from mmlake.dedup.image.keys import Known
+from mmlake.dedup.kept.join import Units, kept_stars
+from mmlake.dedup.kept.parts import Parts, part_stars
+from mmlake.dedup.kept.store import KeptJoins
 from mmlake.dedup.matching import Compare, Listed, Matcher
-from mmlake.dedup.near_recall import Estimates, Then
-from mmlake.dedup.nearest import Scores
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.recall import estimates, nearest
+from mmlake.dedup.recall.near import Estimates, Then
+from mmlake.dedup.recall.nearest import Scores
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import Standing, in_order, standing_of
+from mmlake.dedup.stars.across import Covers, Places, led_across
+from mmlake.dedup.stars.ahead import Ahead, can_be_sent
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.pair_rows import table_of
+from mmlake.dedup.stars.star_edges import Stars
+from mmlake.dedup.stars.survivors import Standing, in_order, standing_of
+from mmlake.dedup.text import fingerprints as text_fingerprints
+from mmlake.dedup.text import matcher as text_matcher
+from mmlake.dedup.video import fingerprints as video_fingerprints
+from mmlake.dedup.video import matcher as video_matcher
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.film_frames import STEP_S
@@ -81,7 +78,7 @@ class Tier:
     pairs: Callable[..., list[Match]] | None = None
     # a verdict on two units depends on their prints and the settings alone, so that it is kept for the next join
     is_pairwise: bool = False
-    # a join that goes on from the one before where verdicts depend on the set too (mmlake.dedup.kept_parts)
+    # a join that goes on from the one before where verdicts depend on the set too (mmlake.dedup.kept.parts)
     by_parts: Callable[..., tuple[Stars, Parts, Compare]] | None = None
     keys: Callable[[PrintTable], Ragged] | None = None  # of such a tier, from the prints alone
     # values of each unit, from its prints alone, that its keys are made of: they are kept too
@@ -90,9 +87,10 @@ class Tier:
     # of an earlier join
     keyed: Callable[[Ragged, Known | None, DedupSettings], Ragged] | None = None
     # how alike chosen units are to others by a pass over all prints, which the recall of the keys is estimated against
-    # (mmlake.dedup.near_recall); None: nothing is estimated
+    # (mmlake.dedup.recall.near); None: nothing is estimated
     nearest: Callable[[PrintTable, Positions], Scores] | None = None
-    # what says whether units of one item behind each other hold all of a unit (mmlake.dedup.across); None: not asked
+    # what says whether units of one item behind each other hold all of a unit (mmlake.dedup.stars.across); None: not
+    # asked
     covers: Callable[[PrintTable, DedupSettings], Covers] | None = None
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
@@ -119,27 +117,29 @@ class Tier:
 
 
 def _of_texts(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
-    return [one._asdict() for one in text.prints(texts, words=settings.text_shingle_words)]
+    return [one._asdict() for one in text_fingerprints.prints(texts, words=settings.text_shingle_words)]
 
 
 def _of_images(pictures: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
-    return [image.fingerprint(data) for data in pictures]
+    return [image_fingerprints.fingerprint(data) for data in pictures]
 
 
-def _of_videos(films: Sequence[Path | video.KeptFilm], settings: DedupSettings) -> list[Prints]:
-    return [video.fingerprint(film, settings=settings) for film in films]
+def _of_videos(films: Sequence[Path | video_fingerprints.KeptFilm], settings: DedupSettings) -> list[Prints]:
+    return [video_fingerprints.fingerprint(film, settings=settings) for film in films]
 
 
-def _of_video_spans(film: Path | video.KeptFilm, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
-    return video.span_fingerprints(film, spans, settings=settings)
+def _of_video_spans(
+    film: Path | video_fingerprints.KeptFilm, spans: Sequence[Span], settings: DedupSettings
+) -> Iterable[Prints]:
+    return video_fingerprints.span_fingerprints(film, spans, settings=settings)
 
 
 def _of_audio(recordings: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
-    return [audio.fingerprint(data) for data in recordings]
+    return [audio_fingerprints.fingerprint(data) for data in recordings]
 
 
 def _of_audio_spans(path: Path, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
-    return audio.span_fingerprints(path, spans)
+    return audio_fingerprints.span_fingerprints(path, spans)
 
 
 def _text(row: Row, store: Blobs) -> AbstractContextManager[str]:
@@ -154,11 +154,13 @@ def _film(row: Row, store: Blobs) -> AbstractContextManager[Path]:
     return store.local(row["parent_digest"])
 
 
-def _kept_film(row: Row, store: Blobs, settings: DedupSettings) -> AbstractContextManager[video.KeptFilm] | None:
+def _kept_film(
+    row: Row, store: Blobs, settings: DedupSettings
+) -> AbstractContextManager[video_fingerprints.KeptFilm] | None:
     """None where no frames were kept, or those of another grid."""
     if row["frames_digest"] is None or settings.video_step_s != STEP_S:
         return None
-    return nullcontext(video.KeptFilm(store.read(row["frames_digest"])))
+    return nullcontext(video_fingerprints.KeptFilm(store.read(row["frames_digest"])))
 
 
 def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
@@ -173,17 +175,17 @@ def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
 TIERS: tuple[Tier, ...] = (
     Tier(
         modality="text",
-        method=text_matching.METHODS[0],
-        pair_methods=text_matching.METHODS,
+        method=text_matcher.METHODS[0],
+        pair_methods=text_matcher.METHODS,
         methods=("shingles", "words"),
         columns=("text",),
         opened=_text,
         fingerprint=_of_texts,
         batch_rows=1_024,
-        matcher=text_matching.TextMatcher,
+        matcher=text_matcher.TextMatcher,
         nearest=nearest.texts,
         by_parts=part_stars,
-        keys=lambda prints: text_matching.sampled(prints["shingles"]),
+        keys=lambda prints: text_matcher.sampled(prints["shingles"]),
         contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
@@ -191,9 +193,9 @@ TIERS: tuple[Tier, ...] = (
     ),
     Tier(
         modality="image",
-        method=image.METHOD,
-        pair_methods=image.PAIR_METHODS,
-        methods=image.METHODS,
+        method=image_fingerprints.METHOD,
+        pair_methods=image_fingerprints.PAIR_METHODS,
+        methods=image_fingerprints.METHODS,
         opened=_picture,
         fingerprint=_of_images,
         matcher=image_matcher.matcher,
@@ -225,19 +227,19 @@ TIERS: tuple[Tier, ...] = (
     ),
     Tier(
         modality="audio",
-        method=audio.METHOD,
-        methods=audio.METHODS,
+        method=audio_fingerprints.METHOD,
+        methods=audio_fingerprints.METHODS,
         columns=("audio_digest",),
         opened=_recording,
         fingerprint=_of_audio,
         of_spans=_of_audio_spans,
-        pair_methods=audio.PAIR_METHODS,
-        matcher=audio.matcher,
+        pair_methods=audio_fingerprints.PAIR_METHODS,
+        matcher=audio_fingerprints.matcher,
         is_pairwise=True,
         nearest=nearest.sounds,
-        covers=audio_across.Runs,
-        derived=audio.keys,
-        bound=lambda settings: audio.LEAST_SCORE,
+        covers=across.Runs,
+        derived=audio_fingerprints.keys,
+        bound=lambda settings: audio_fingerprints.LEAST_SCORE,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
         source="Haitsma and Kalker 2002",
     ),

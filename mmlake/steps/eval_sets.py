@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess, sources
 from mmlake.dedup import DecontaminateSettings, EvalSet
-from mmlake.dedup.eval_sets import PINNED
+from mmlake.dedup.contamination.eval_sets import PINNED
 from mmlake.errors import RefMissing, SettingsError
 from mmlake.evaluate import Probe, ProbeSet
 from mmlake.evaluate.probes import pinned_in

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 from mmlake import bench, dedup, schemas
-from mmlake.dedup import estimates, gpu, scann_index, semantic, semantic_tier
-from mmlake.dedup.index_choice import CELLS_RECALL, PQ_RECALL, choose_index
-from mmlake.dedup.led import Edge
+from mmlake.dedup.greedy import Edge
 from mmlake.dedup.matching import NONE
-from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.vectors import VectorMatcher, never_apart, recall
+from mmlake.dedup.recall import estimates
+from mmlake.dedup.stars.star_edges import Stars
+from mmlake.dedup.vectors import gpu, proposals, scann, tier
+from mmlake.dedup.vectors.index_choice import CELLS_RECALL, PQ_RECALL, choose_index
+from mmlake.dedup.vectors.matcher import VectorMatcher, never_apart, recall
 from mmlake.errors import SettingsError
 
 SETTINGS = dedup.DedupSettings()
@@ -33,7 +34,7 @@ def rows() -> dict[tuple[str, str], bench.Row]:
 def test_every_index_has_a_row_and_exact_ones_find_everything(rows):
     assert [index for index, _ in rows] == [
         "flat join", "cells", "flat", "ivf-flat", "ivf-flat", "ivf-pq", "ivf-pq", "hnsw",
-        *(["scann", "scann"] if scann_index.is_installed() else []),
+        *(["scann", "scann"] if scann.is_installed() else []),
     ]  # fmt: skip
     assert rows["flat", "exact"].recall_at_k == rows["flat", "exact"].recall_at_bound == 1.0
     assert rows["flat join", "exact"].recall_at_bound == 1.0
@@ -54,7 +55,7 @@ def test_scann_finds_more_in_more_leaves_by_codes_and_the_same_each_time(rows):
     assert few.recall_at_k < more.recall_at_k <= 1.0
     assert more.bytes_per_vector < 4 * 24 / 1.5 and more.exact_bytes_per_vector == 4 * 24
     vectors = bench.clustered(400, 24, bound=0.9, seed=3)
-    (_, one), (_, other) = (scann_index.ScannIndex(vectors, leaves=40).search(vectors[:9], 30) for _ in range(2))
+    (_, one), (_, other) = (scann.ScannIndex(vectors, leaves=40).search(vectors[:9], 30) for _ in range(2))
     assert (one == other).all() and (one[:, 0] == np.arange(9)).all()
     assert (one == -1).any(), "one leaf holds fewer than thirty"
 
@@ -152,7 +153,7 @@ def test_semantic_pairs_carry_the_recall_of_their_search(monkeypatch):
     counts = dedup.recall_counts(dedup.semantic_pairs(table, {"e": 0.9}, settings=SETTINGS))
     assert counts["recall_units"] == counts["recall_found"] > 20
     assert dedup.recall_of(counts)["low"] > 0.8
-    monkeypatch.setattr(semantic, "proposed", lambda *given: iter(()))
+    monkeypatch.setattr(proposals, "proposed", lambda *given: iter(()))
     blind = dedup.semantic_pairs(table, {"e": 0.9}, settings=replace(SETTINGS, index="hnsw"))
     assert dedup.recall_of(dedup.recall_counts(blind))["recall"] == 0.0
     assert dedup.recall_of({}) is None
@@ -176,7 +177,7 @@ def test_a_search_in_cells_ships_its_curve_of_recall_and_cost():
     exact = dedup.semantic_pairs(table, {"e": 0.9}, settings=SETTINGS)
     assert "curve" not in dedup.recall_of(dedup.recall_counts(exact))
 
-    centroids = semantic.centroids(vectors, 60, chosen)
+    centroids = proposals.centroids(vectors, 60, chosen)
     matcher = VectorMatcher(vectors, np.arange(900), bound=0.9, settings=chosen)
     pairs = np.argwhere(np.triu(vectors @ vectors.T >= 0.9, 1))[:50]
     ranked, home = np.argsort(-(vectors @ centroids.T), axis=1), (vectors @ centroids.T).argmax(axis=1)
@@ -193,7 +194,7 @@ def test_a_pair_that_is_kept_as_a_miss_drops_nobody(monkeypatch):
     ]
     missed = Stars()
     missed.add(0, 1, Edge(NONE, 0.8, 0, None), NONE)
-    monkeypatch.setattr(semantic_tier, "stars", lambda *given, **more: missed)
+    monkeypatch.setattr(tier, "stars", lambda *given, **more: missed)
     pairs = dedup.semantic_pairs(schemas.from_rows(schemas.EMBEDDINGS, made), {"e": 0.9}, settings=SETTINGS)
     assert dedup.recall_counts(pairs) == {"recall_units": 0, "recall_found": 0}
 

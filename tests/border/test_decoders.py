@@ -13,7 +13,8 @@ import pytest
 from mmlake.compute import Executor
 from mmlake.cuts import CutSettings, Span, cut_film
 from mmlake.decoders import frames, open_media, picture_stream
-from mmlake.dedup import DedupSettings, video
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.video import fingerprints
 from mmlake.embed import EmbedSettings, encode_file_query
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
@@ -61,7 +62,10 @@ def _titled(path: Path) -> Path:
 
 READERS = {
     "the track of a film": (film, lambda path: video_track(path, settings=PreprocessSettings()).keyframes),
-    "the fingerprint of a film": (film, lambda path: video.fingerprint(path, settings=DedupSettings())["frame-phash"]),
+    "the fingerprint of a film": (
+        film,
+        lambda path: fingerprints.fingerprint(path, settings=DedupSettings())["frame-phash"],
+    ),
     "a query by a film": (
         film,
         lambda path: encode_file_query(
@@ -114,7 +118,7 @@ def test_one_wild_time_stamp_does_not_fill_the_memory(tmp_path):
             for packet in stream.encode(frame):
                 container.mux(packet)
         container.mux(stream.encode(None))
-    planes, _ = video.sampled_planes(path, step_s=0.125)
+    planes, _ = fingerprints.sampled_planes(path, step_s=0.125)
     assert len(planes) == 40_000
 
 

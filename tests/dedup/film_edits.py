@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mmlake.dedup import DedupSettings, video_hashes, video_matcher
-from mmlake.dedup.perceptual import pack_bytes
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.video import hashes, matcher
 
 SIDE, RATE_HZ = 240, 40  # of the film before it is sampled; 8 frames a second are
 SETTINGS = DedupSettings()
@@ -111,10 +112,10 @@ EDITS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def prints_of(frames: np.ndarray) -> dict[str, np.ndarray]:
     """The fingerprint of a film of these frames, as if it had been decoded."""
-    planes = resized(frames[:: RATE_HZ // 8], video_hashes.SIDE, video_hashes.SIDE)
-    found = video_hashes.hashed(planes)
+    planes = resized(frames[:: RATE_HZ // 8], hashes.SIDE, hashes.SIDE)
+    found = hashes.hashed(planes)
     windows = found.hashes_VNW.transpose(0, 2, 1).reshape(-1)
-    names = (video_matcher.METHOD, video_matcher.WINDOWS_METHOD, video_matcher.LUMA_METHOD, video_matcher.KEYS_METHOD)
+    names = (matcher.METHOD, matcher.WINDOWS_METHOD, matcher.LUMA_METHOD, matcher.KEYS_METHOD)
     values = (windows[: len(planes)], windows[len(planes) :], pack_bytes(found.luma_VN64), found.keys)
     return dict(zip(names, values, strict=True))
 
@@ -122,9 +123,9 @@ def prints_of(frames: np.ndarray) -> dict[str, np.ndarray]:
 def table_of(prints: list[dict[str, np.ndarray]]) -> dict[str, Ragged]:
     """The fingerprints as a join sees them."""
     empty = np.empty(0, np.uint64)
-    return {method: Ragged.of([one.get(method, empty) for one in prints]) for method in video_matcher.METHODS}
+    return {method: Ragged.of([one.get(method, empty) for one in prints]) for method in matcher.METHODS}
 
 
-def matcher_of(*films: np.ndarray) -> video_matcher.FilmMatcher:
+def matcher_of(*films: np.ndarray) -> matcher.FilmMatcher:
     """The matcher of these films."""
-    return video_matcher.FilmMatcher(table_of([prints_of(frames) for frames in films]), SETTINGS)
+    return matcher.FilmMatcher(table_of([prints_of(frames) for frames in films]), SETTINGS)

@@ -12,22 +12,23 @@ from test_dedup_audio import RATE, song, voice
 from test_kept_joins import fingerprints
 
 from mmlake import dedup
-from mmlake.dedup import audio, video_matcher
-from mmlake.dedup.across import Places, led_across
-from mmlake.dedup.led import Edges
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
+from mmlake.dedup.greedy import Edges
 from mmlake.dedup.matching import ACROSS, OVERLAPS, SAME
-from mmlake.dedup.star_edges import Stars
-from mmlake.dedup.survivors import Standing, in_order
+from mmlake.dedup.stars.across import Places, led_across
+from mmlake.dedup.stars.star_edges import Stars
+from mmlake.dedup.stars.survivors import Standing, in_order
+from mmlake.dedup.video import matcher
 
 SETTINGS = dedup.DedupSettings()
-METHODS = {"audio": audio.METHODS, "video": video_matcher.METHODS}
+METHODS = {"audio": audio_fingerprints.METHODS, "video": matcher.METHODS}
 
 
 class Cut:
     """Items as they were cut: name -> (samples or frames, where it was cut in seconds)."""
 
     def __init__(self, modality: str, items: dict[str, tuple[np.ndarray, list[float]]], **flagged: bool) -> None:
-        rate_hz, make = (RATE, audio.fingerprint_samples) if modality == "audio" else (RATE_HZ, prints_of)
+        rate_hz, make = (RATE, audio_fingerprints.fingerprint_samples) if modality == "audio" else (RATE_HZ, prints_of)
         self.names, prints, rows = [], {}, []
         for item, (whole, borders_s) in items.items():
             for start_s, end_s in zip(borders_s, borders_s[1:], strict=False):

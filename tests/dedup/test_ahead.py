@@ -10,7 +10,8 @@ import pytest
 
 from mmlake import dedup
 from mmlake.border import Failure, InProcess
-from mmlake.dedup import KeptJoins, ahead
+from mmlake.dedup import KeptJoins
+from mmlake.dedup.stars import ahead
 from mmlake.workers import WorkerPool
 from tests.dedup.test_kept_joins import CRITERIA, MADE, SETTINGS, fingerprints, nodes
 

@@ -12,16 +12,18 @@ import pytest
 from test_kept_joins import CRITERIA, MADE, fingerprints, nodes
 
 from mmlake import dedup
-from mmlake.dedup import image, text, text_kernels
-from mmlake.dedup.audio_keys import together
-from mmlake.dedup.image_matcher import ImageMatcher
-from mmlake.dedup.kept_store import KeptJoins
-from mmlake.dedup.leaders import Stars, Walk
-from mmlake.dedup.led import Edge
+from mmlake.dedup.audio.keys import together
+from mmlake.dedup.greedy import Edge
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.image.matcher import ImageMatcher
+from mmlake.dedup.kept.store import KeptJoins
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import in_order
-from mmlake.dedup.text_matching import TextMatcher
+from mmlake.dedup.stars.leaders import Stars, Walk
+from mmlake.dedup.stars.survivors import in_order
+from mmlake.dedup.text import fingerprints as text_fingerprints
+from mmlake.dedup.text.matcher import TextMatcher
 from mmlake.engine import Engine, EngineSettings
 from tests import make
 from tests.thorough import drawn
@@ -38,7 +40,7 @@ def texts(num=120):
         words = pages[at].split()
         words[int(rng.integers(len(words)))] = "changed"
         pages.append(" ".join(words))
-    return [dict(one._asdict()) for one in text.prints([*pages, pages[0].lower()])]
+    return [dict(one._asdict()) for one in text_fingerprints.prints([*pages, pages[0].lower()])]
 
 
 MADE = {"text": texts, **MADE}
@@ -128,7 +130,7 @@ def test_a_million_edges_take_no_object_each():
 
 def test_keys_of_pictures_are_the_same_without_memory(tmp_path):
     made = MADE["image"]()
-    prints = {name: Ragged.of(one[name] for one in made) for name in image.METHODS}
+    prints = {name: Ragged.of(one[name] for one in made) for name in image_fingerprints.METHODS}
     whole = ImageMatcher(prints, SETTINGS).keys
     with Engine(tmp_path, NOTHING).used():
         small = ImageMatcher(prints, SETTINGS).keys

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from mmlake import dedup, schemas
-from mmlake.dedup import contamination, text
-from mmlake.dedup.text_matching import TextMatcher
+from mmlake.dedup.contamination import hits as contamination_hits
+from mmlake.dedup.text import fingerprints as text_fingerprints
+from mmlake.dedup.text.matcher import TextMatcher
 from mmlake.errors import SettingsError
 
 (TEXT,) = dedup.tiers_of("text")
@@ -26,7 +27,7 @@ def words(seed: int, num: int) -> list[str]:
 
 def fingerprints(texts: dict[str, str]) -> pa.Table:
     """FINGERPRINTS of the texts, by made-up digests."""
-    made = text.prints(list(texts.values()), words=SETTINGS.text_shingle_words)
+    made = text_fingerprints.prints(list(texts.values()), words=SETTINGS.text_shingle_words)
     rows = [
         {"digest": digest, "method": method, "hashes": hashes, "status": "ok"}
         for digest, one in zip(texts, made, strict=True)
@@ -99,7 +100,7 @@ def test_units_of_the_corpus_are_never_compared_with_each_other_and_the_cost_is_
         tier, log = counted()
         hits({f"c{at:05d}": " ".join([*opening, *words(2_000 + at, 60)]) for at in range(num)}, evals, tier)
         assert all(one >= len(evals) and max(others, default=0) < len(evals) for one, others in log)
-        assert len(log) <= num and all(len(others) <= contamination.MOST_CANDIDATES for _, others in log)
+        assert len(log) <= num and all(len(others) <= contamination_hits.MOST_CANDIDATES for _, others in log)
         compared.append(sum(len(others) for _, others in log))
     assert 0 < compared[1] <= 2 * compared[0]
 
@@ -155,7 +156,7 @@ def test_of_many_eval_units_within_the_bound_the_nearest_are_named():
     angles = np.linspace(0.01, 0.3, 200)
     evals = {f"q{at:03d}": [float(np.cos(one)), float(np.sin(one))] for at, one in enumerate(angles)}
     found = semantic({"unit": [1.0, 0.0]}, evals, {"e": 0.9})
-    assert sorted(name for _, name in found) == [f"q{at:03d}" for at in range(contamination.MOST_CANDIDATES)]
+    assert sorted(name for _, name in found) == [f"q{at:03d}" for at in range(contamination_hits.MOST_CANDIDATES)]
 
 
 def test_an_encoder_without_a_bound_is_refused():

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from mmlake import dedup
-from mmlake.dedup import DedupSettings, text
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.text import fingerprints
 
 SETTINGS = DedupSettings()
 
 
 def are_apart(one: str, other: str, **arguments: bool) -> bool:
-    made = list(text.prints([one, other]))
+    made = list(fingerprints.prints([one, other]))
     table = {"shingles": Ragged.of([print_.shingles for print_ in made])}
     table["words"] = Ragged.of([print_.words for print_ in made])
     veto = dedup.text_veto(table, settings=SETTINGS, **arguments)

@@ -10,7 +10,9 @@ import pytest
 from PIL import Image
 
 from mmlake import dedup, schemas
-from mmlake.dedup import cross, image, text
+from mmlake.dedup.cross import components
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.engine import Engine, EngineSettings
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, cross_said
 from tests import make
@@ -33,7 +35,7 @@ def prints(pictures: dict[str, bytes]) -> pa.Table:
     rows = [
         {"digest": name, "method": method, "hashes": hashes, "status": "ok"}
         for name, data in pictures.items()
-        for method, hashes in image.fingerprint(data).items()
+        for method, hashes in image_fingerprints.fingerprint(data).items()
     ]
     return schemas.from_rows(schemas.FINGERPRINTS, rows)
 
@@ -44,7 +46,7 @@ def keyframes(frames: dict[tuple[str, float], bytes]) -> pa.Table:
         {"digest": film, "component": "keyframe", "component_digest": f"{film}@{time_s:06.1f}", "time_s": time_s}
         | {"method": method, "hashes": hashes, "status": "ok"}
         for (film, time_s), data in frames.items()
-        for method, hashes in image.fingerprint(data).items()
+        for method, hashes in image_fingerprints.fingerprint(data).items()
     ]
     made = schemas.from_rows(COMPONENT_FINGERPRINTS, rows)
     return made.append_column("carrier_modality", pa.array(["video"] * made.num_rows))
@@ -65,8 +67,8 @@ def test_of_many_equal_keyframes_of_a_film_the_first_has_the_row_and_the_others_
 def test_a_picture_that_many_films_show_has_few_rows_and_the_number_of_the_others():
     logo = make.picture(1)
     found = pairs({"p": logo, "q": make.picture(2)}, {(f"film{at:03d}", 4.0): logo for at in range(100)})
-    assert len(found) == cross.MOST_ROWS
-    assert {(row["digest"], row["num_more"]) for row in found} == {("p", 100 - cross.MOST_ROWS)}
+    assert len(found) == components.MOST_ROWS
+    assert {(row["digest"], row["num_more"]) for row in found} == {("p", 100 - components.MOST_ROWS)}
     assert dedup.cross_counts(pa.Table.from_pylist(found)) == {"keyframe": 8, "left_out": 92}
 
 
@@ -76,7 +78,7 @@ def test_rows_are_linear_where_every_picture_and_every_keyframe_is_nearly_the_sa
     frames = {(f"film{at % 40}", float(at)): noisy(1_000 + at, ground=logo) for at in range(160)}
     found = pairs(pictures, frames)
     assert {row["digest"] for row in found} == set(pictures)
-    assert len(found) <= cross.MOST_ROWS * len(pictures)
+    assert len(found) <= components.MOST_ROWS * len(pictures)
 
 
 def test_a_film_with_many_keyframes_of_one_kind_hides_no_other_film():
@@ -94,7 +96,7 @@ def test_black_and_blank_keyframes_say_nothing(value):
     noise = np.random.default_rng(1).normal(0, 0.5, (72, 96, 3))
     Image.fromarray((value + noise).clip(0, 255).astype(np.uint8)).save(sink, "PNG")
     frame = prints({"black": sink.getvalue(), "real": make.picture(1)})
-    says = cross._without_silent("keyframe", frame)
+    says = components._without_silent("keyframe", frame)
     lengths = {(row["digest"], row["method"]): len(row["hashes"]) for row in says.to_pylist()}
     assert {name for (name, _), num in lengths.items() if num} == {"real"}
     assert len(lengths) == frame.num_rows
@@ -104,10 +106,10 @@ def test_a_word_or_two_of_a_transcript_say_nothing():
     texts = {"thanks": "Thank you for watching.", "talk": make.prose(1, words=30)}
     rows = [
         {"digest": name, "method": method, "hashes": hashes, "status": "ok"}
-        for name, one in zip(texts, text.prints(texts.values()), strict=True)
+        for name, one in zip(texts, text_fingerprints.prints(texts.values()), strict=True)
         for method, hashes in one._asdict().items()
     ]
-    says = cross._without_silent("transcript", schemas.from_rows(schemas.FINGERPRINTS, rows)).to_pylist()
+    says = components._without_silent("transcript", schemas.from_rows(schemas.FINGERPRINTS, rows)).to_pylist()
     assert {row["digest"] for row in says if row["hashes"]} == {"talk"}
 
 

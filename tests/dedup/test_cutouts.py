@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter
 
-from mmlake.dedup import DedupSettings, image, image_matcher
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints, matcher
 from mmlake.dedup.prints import Ragged
 
 SIDE_PX = 240
@@ -43,9 +44,9 @@ def coded(picture: Any, kind: str = "PNG", **options: Any) -> bytes:
 
 def found(blobs: list[bytes]) -> np.ndarray:
     """Which of the others the first one is the same as."""
-    prints = [image.fingerprint(blob) for blob in blobs]
-    table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
-    return image_matcher.matcher(table, DedupSettings()).compare(0, np.arange(1, len(blobs))).relation == 1
+    prints = [fingerprints.fingerprint(blob) for blob in blobs]
+    table = {method: Ragged.of([one[method] for one in prints]) for method in fingerprints.METHODS}
+    return matcher.matcher(table, DedupSettings()).compare(0, np.arange(1, len(blobs))).relation == 1
 
 
 @pytest.mark.parametrize("ground", [(255, 255, 255), (0, 0, 0), (90, 120, 200), None], ids=str)

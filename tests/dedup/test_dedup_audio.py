@@ -9,9 +9,10 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, audio, audio_chroma
-from mmlake.dedup.audio_align import Common
-from mmlake.dedup.audio_keys import keys_of
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio import chroma, fingerprints
+from mmlake.dedup.audio.align import Common
+from mmlake.dedup.audio.keys import keys_of
 from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
@@ -38,8 +39,10 @@ def voice(seed, seconds=1.2):
 
 
 def matcher(sounds):
-    prints = [audio.fingerprint_samples(one) for one in sounds]
-    return audio.matcher({name: Ragged.of([one[name] for one in prints]) for name in audio.METHODS}, SETTINGS)
+    prints = [fingerprints.fingerprint_samples(one) for one in sounds]
+    return fingerprints.matcher(
+        {name: Ragged.of([one[name] for one in prints]) for name in fingerprints.METHODS}, SETTINGS
+    )
 
 
 def relations(sounds):
@@ -91,7 +94,7 @@ def test_a_recording_at_another_rate_is_refused():
     buffer = io.BytesIO()
     soundfile.write(buffer, np.zeros(100), 8_000, format="WAV")
     with pytest.raises(UnreadableItem, match="sample_rate_hz=8000"):
-        audio.fingerprint(buffer.getvalue())
+        fingerprints.fingerprint(buffer.getvalue())
 
 
 def song(seed, seconds):
@@ -121,7 +124,7 @@ def test_the_signs_are_chromaprint_bit_for_bit():
             capture_output=True,
             check=True,
         )
-        assert np.array_equal(audio_chroma.words(samples, RATE).astype(np.uint32), np.frombuffer(run.stdout, "<u4"))
+        assert np.array_equal(chroma.words(samples, RATE).astype(np.uint32), np.frombuffer(run.stdout, "<u4"))
 
 
 def faster(samples, factor):
@@ -237,14 +240,16 @@ def test_candidates_are_found_however_many_strangers_there_are(num):
     rng = np.random.default_rng(num)
     rows = [partly_firm(rng, random_words(rng, 150)) for _ in range(num)]
     rows += [copy_of(rng, rows[at]) for at in range(20)]
-    found = audio.matcher({audio.METHOD: Ragged.of(rows), audio.BANDS: Ragged.empty(num + 20)}, SETTINGS)
+    found = fingerprints.matcher(
+        {fingerprints.METHOD: Ragged.of(rows), fingerprints.BANDS: Ragged.empty(num + 20)}, SETTINGS
+    )
     postings = Postings(found.keys)
     postings.add_all(np.arange(num))
     others = [postings.sharing(num + at) for at in range(20)]
     assert sum(units[np.argmax(shared)] == at for at, (units, shared) in enumerate(others) if len(units)) >= 19
 
 
-@pytest.mark.parametrize("kind", audio._KINDS, ids=audio.METHODS)
+@pytest.mark.parametrize("kind", fingerprints._KINDS, ids=fingerprints.METHODS)
 def test_keys_of_a_recording_depend_on_no_other_one(kind):
     """So that what comes later changes none, and costs its own keys alone."""
     rng = np.random.default_rng(1)
@@ -258,9 +263,9 @@ def test_keys_of_a_recording_depend_on_no_other_one(kind):
 def test_a_recording_has_a_few_keys_and_a_long_one_some_for_each_second():
     """Of half a minute 3 KB at most, of a quarter of an hour no more than eight bytes for a quarter of a second."""
     rng = np.random.default_rng(2)
-    prints = {audio.METHOD: Ragged.of([random_words(rng, num) for num in (120, 240, 7_200)])}
-    prints[audio.BANDS] = Ragged.of([random_words(rng, num) for num in (930, 1_900, 0)])
-    lengths = audio.keys(prints).lengths
+    prints = {fingerprints.METHOD: Ragged.of([random_words(rng, num) for num in (120, 240, 7_200)])}
+    prints[fingerprints.BANDS] = Ragged.of([random_words(rng, num) for num in (930, 1_900, 0)])
+    lengths = fingerprints.keys(prints).lengths
     assert lengths.tolist() == [192 + 192, 192 + 192, 192 + (7_200 - 256) // 2]
 
 
@@ -272,12 +277,16 @@ def test_strangers_that_share_a_key_by_chance_are_not_laid_along_each_other(monk
         row[40:46] = rows[0][40:46]
     rows[200] = copy_of(rng, rows[0])
     rows[200][60:] = random_words(rng, 90)
-    found = audio.matcher({audio.METHOD: Ragged.of(rows), audio.BANDS: Ragged.empty(201)}, SETTINGS)
-    found.keys = keys_of(Ragged.of(rows), audio._KINDS[0]._replace(num=10_000, usual=10_000))
+    found = fingerprints.matcher(
+        {fingerprints.METHOD: Ragged.of(rows), fingerprints.BANDS: Ragged.empty(201)}, SETTINGS
+    )
+    found.keys = keys_of(Ragged.of(rows), fingerprints._KINDS[0]._replace(num=10_000, usual=10_000))
     shared = [len(np.intersect1d(found.keys[0], found.keys[at])) for at in range(1, 201)]
     few = np.array([at for at, num in enumerate(shared[:199], 1) if 0 < num <= 8])
     compared = []
-    monkeypatch.setattr(audio.Recordings, "_compared", lambda _, *args: compared.append(args) or (0, 0.0, 0, (0,) * 4))
+    monkeypatch.setattr(
+        fingerprints.Recordings, "_compared", lambda _, *args: compared.append(args) or (0, 0.0, 0, (0,) * 4)
+    )
     assert len(few) > 150
     found.compare(0, few)
     assert len(compared) <= len(few) // 20
@@ -293,15 +302,15 @@ def test_a_tone_has_no_keys():
 
 def test_equal_recordings_are_compared_once(monkeypatch):
     compared = []
-    measured = audio.Recordings._compared
-    monkeypatch.setattr(audio.Recordings, "_compared", lambda *args: compared.append(args) or measured(*args))
+    measured = fingerprints.Recordings._compared
+    monkeypatch.setattr(fingerprints.Recordings, "_compared", lambda *args: compared.append(args) or measured(*args))
     found = matcher([voice(1)] * 5 + [voice(2)]).compare(0, np.arange(1, 6))
     assert found.relation.tolist() == [SAME] * 4 + [0] and len(compared) == 2
 
 
 def relation_of_words(one, other):
-    prints = {audio.METHOD: Ragged.empty(2), audio.BANDS: Ragged.of([one, other])}
-    return int(audio.matcher(prints, SETTINGS).compare(0, np.array([1])).relation[0])
+    prints = {fingerprints.METHOD: Ragged.empty(2), fingerprints.BANDS: Ragged.of([one, other])}
+    return int(fingerprints.matcher(prints, SETTINGS).compare(0, np.array([1])).relation[0])
 
 
 @pytest.mark.parametrize(
@@ -362,7 +371,7 @@ def test_words_that_oppose_each_other_everywhere_are_one_and_in_one_place_are_tw
 def test_what_hardly_changes_is_no_word_by_telephone():
     """A hum of 2.4 s that turns now and then agrees as a copy does."""
     bands = Common(0.75, 0.6, 144, 12, (1.0, 1.0), (0, 144, 0, 144), 0.05, 0.08, 0.02)
-    assert audio._is_coded(bands._replace(num_changes=144), 144) and not audio._is_coded(bands, 144)
+    assert fingerprints._is_coded(bands._replace(num_changes=144), 144) and not fingerprints._is_coded(bands, 144)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.dedup_edits.image import keepers
-from mmlake.dedup import DedupSettings, image, image_marks, image_matcher, joins
+from mmlake.dedup import DedupSettings, joins
+from mmlake.dedup.greedy import Edge
+from mmlake.dedup.image import fingerprints, marks
+from mmlake.dedup.image import matcher as image_matcher
 from mmlake.dedup.joins import hamming_pairs
-from mmlake.dedup.led import Edge
 from mmlake.dedup.matching import NONE, SAME
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.star_edges import Stars
+from mmlake.dedup.stars.star_edges import Stars
 
 SETTINGS = DedupSettings()
 
@@ -41,8 +43,10 @@ def coded(picture, kind="JPEG", **options):
 
 
 def matcher_of(blobs):
-    prints = [image.fingerprint(blob) if blob else {} for blob in blobs]
-    table = {name: Ragged.of([one.get(name, np.empty(0, np.uint64)) for one in prints]) for name in image.METHODS}
+    prints = [fingerprints.fingerprint(blob) if blob else {} for blob in blobs]
+    table = {
+        name: Ragged.of([one.get(name, np.empty(0, np.uint64)) for one in prints]) for name in fingerprints.METHODS
+    }
     return image_matcher.matcher(table, SETTINGS)
 
 
@@ -56,7 +60,7 @@ def matched(blobs):
         result = matcher.compare(j, others)
         for i, relation, method in zip(others.tolist(), result.relation, result.method, strict=True):
             if relation == SAME:
-                found[i, j] = image.PAIR_METHODS[method]
+                found[i, j] = fingerprints.PAIR_METHODS[method]
     return found
 
 
@@ -120,7 +124,7 @@ def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
 
     clear = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
     deep = Image.fromarray((np.arange(1024, dtype=np.uint16) * 60).reshape(32, 32))
-    assert all(len(image.fingerprint(coded(one, "PNG"))["luma"]) == 128 for one in (clear, deep))
+    assert all(len(fingerprints.fingerprint(coded(one, "PNG"))["luma"]) == 128 for one in (clear, deep))
 
 
 def test_a_drawing_in_a_jpeg_that_stores_rgb_has_its_tints():
@@ -131,7 +135,7 @@ def test_a_drawing_in_a_jpeg_that_stores_rgb_has_its_tints():
     drawn.paste("red", (20, 20, 70, 70))
     drawn.save(stored, "JPEG", keep_rgb=True)
     drawn.save(usual, "JPEG")
-    tints, asked = (image.fingerprint(file.getvalue())["tint"] for file in (stored, usual))
+    tints, asked = (fingerprints.fingerprint(file.getvalue())["tint"] for file in (stored, usual))
     assert len(tints) == len(asked) > 0
 
 
@@ -306,7 +310,7 @@ def test_a_layer_that_hides_more_must_stand_as_letters_do(columns, opaque, is_ve
         spots[30:34, column : column + 2] = True
     shown[spots] += opaque * (255 - 80)
     seen = np.ones((64, 64), np.bool_)
-    assert (image_marks.veiled_places(spots, seen, shown, below) is not None) == is_veil
+    assert (marks.veiled_places(spots, seen, shown, below) is not None) == is_veil
 
 
 def test_the_table_of_edits_counts_no_pair_that_is_not_the_same():
@@ -328,9 +332,9 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_pair(first, second, edit)
 
 
 def test_black_pictures_have_few_keys_and_are_compared_by_level():
-    prints = image.fingerprint(coded(scene(0).point(lambda level: 0), "PNG"))
+    prints = fingerprints.fingerprint(coded(scene(0).point(lambda level: 0), "PNG"))
     rows = [{**prints, "luma": prints["luma"] + np.uint64(at % 3)} for at in range(2_000)]
-    table = {name: Ragged.of([row[name] for row in rows]) for name in image.METHODS}
+    table = {name: Ragged.of([row[name] for row in rows]) for name in fingerprints.METHODS}
     matcher = image_matcher.matcher(table, SETTINGS)
     assert matcher.keys.lengths.max() <= 2
     assert (matcher.compare(0, np.arange(1, 9)).relation == SAME).all()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, video, video_hashes, video_matcher
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.matching import NONE, SAME
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.video import fingerprints, hashes
+from mmlake.dedup.video import matcher as video_matcher
 from mmlake.errors import UnreadableItem
 
 SETTINGS = DedupSettings()
@@ -54,7 +56,7 @@ def matcher(prints):
 
 
 def watched(paths):
-    films = matcher([video.fingerprint(path, settings=SETTINGS) for path in paths])
+    films = matcher([fingerprints.fingerprint(path, settings=SETTINGS) for path in paths])
     return {(i, j) for j in range(len(paths)) for i in range(j) if films.compare(i, np.array([j])).relation[0] == SAME}
 
 
@@ -71,7 +73,7 @@ def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before
 def test_black_clips_never_pair():
     planes = np.zeros((20, 64, 64), np.uint8)
     dark = {"frame-phash": np.zeros(20, np.uint64), "frame-windows": np.zeros(160, np.uint64)}
-    dark |= {"frame-luma": np.zeros(160, np.uint64), "frame-keys": video_hashes.hashed(planes).keys}
+    dark |= {"frame-luma": np.zeros(160, np.uint64), "frame-keys": hashes.hashed(planes).keys}
     assert len(dark["frame-keys"]) == 0
     assert matcher([dark, dark, {}]).compare(0, np.array([1, 2])).relation.tolist() == [NONE, NONE]
 
@@ -80,4 +82,4 @@ def test_a_file_that_names_other_files_is_not_followed(tmp_path):
     clip(tmp_path / "real.mp4", seed=1, path_seed=1, num_frames=5)
     (tmp_path / "list.mp4").write_text("ffconcat version 1.0\nfile real.mp4\n")
     with pytest.raises(UnreadableItem, match="no demuxer among the allowed formats"):
-        video.fingerprint(tmp_path / "list.mp4", settings=SETTINGS)
+        fingerprints.fingerprint(tmp_path / "list.mp4", settings=SETTINGS)

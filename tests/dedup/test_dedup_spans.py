@@ -11,7 +11,8 @@ import pytest
 
 from mmlake import contracts, dedup, schemas
 from mmlake.border import Failure
-from mmlake.dedup import DedupSettings, video
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.video import fingerprints as video_fingerprints
 from mmlake.store import BlobStore
 from tests import make
 
@@ -131,8 +132,8 @@ def test_a_stretch_has_the_hashes_of_the_same_sound_that_landed_alone(store):
 
 def test_one_decode_of_a_film_serves_all_of_its_clips(store, monkeypatch):
     opened, local = [], []
-    films, kept = video.open_media, BlobStore.local
-    monkeypatch.setattr(video, "open_media", lambda path: opened.append(path) or films(path))
+    films, kept = video_fingerprints.open_media, BlobStore.local
+    monkeypatch.setattr(video_fingerprints, "open_media", lambda path: opened.append(path) or films(path))
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: local.append(digest) or kept(self, digest))
     units = make.cut(of_film(store, film(scenes())), *SPANS_S)
     assert contracts.made(fingerprints(units, store)).num_rows == 30
@@ -176,8 +177,8 @@ class Crashing:
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts"])
 def test_clips_tried_alone_are_as_those_tried_together(store, monkeypatch, kind, seek_from_s):
     """Alone, a clip is sought: the film is not decoded from its beginning each time."""
-    monkeypatch.setattr(video, "_SEEK_FROM_S", seek_from_s)
-    monkeypatch.setattr(video, "_SEEK_MARGIN_S", 0.5)
+    monkeypatch.setattr(video_fingerprints, "_SEEK_FROM_S", seek_from_s)
+    monkeypatch.setattr(video_fingerprints, "_SEEK_MARGIN_S", 0.5)
     units = make.cut(of_film(store, film(scenes(), kind=kind)), *SPANS_S)
     together = fingerprints(units, store)
     assert contracts.made(together).num_rows == 30
@@ -185,39 +186,48 @@ def test_clips_tried_alone_are_as_those_tried_together(store, monkeypatch, kind,
 
 
 def test_a_clip_tried_alone_costs_its_own_frames(store, monkeypatch):
-    monkeypatch.setattr(video, "_SEEK_FROM_S", 1.0)
-    monkeypatch.setattr(video, "_SEEK_MARGIN_S", 0.5)
+    monkeypatch.setattr(video_fingerprints, "_SEEK_FROM_S", 1.0)
+    monkeypatch.setattr(video_fingerprints, "_SEEK_MARGIN_S", 0.5)
     path = store._large(store.put(film(scenes()), extension="mp4"))
-    counted, decoded = [0], video.frames
+    counted, decoded = [0], video_fingerprints.frames
 
     def counting(container, stream):
         for frame in decoded(container, stream):
             counted[0] += 1
             yield frame
 
-    monkeypatch.setattr(video, "frames", counting)
-    (planes,) = video.span_planes(path, [(9.0, 10.0)], step_s=0.125)
+    monkeypatch.setattr(video_fingerprints, "frames", counting)
+    (planes,) = video_fingerprints.span_planes(path, [(9.0, 10.0)], step_s=0.125)
     assert len(planes) == 8
-    assert counted[0] <= FPS * (1 + 0.5 + 1) + video._NUM_BEHIND + 1  # the clip, the margin, a group of pictures
+    assert (
+        counted[0] <= FPS * (1 + 0.5 + 1) + video_fingerprints._NUM_BEHIND + 1
+    )  # the clip, the margin, a group of pictures
 
 
 def test_each_clip_may_have_as_many_frames_as_a_film(store, monkeypatch):
-    monkeypatch.setattr(video, "_MAX_FRAMES", 20)
+    monkeypatch.setattr(video_fingerprints, "_MAX_FRAMES", 20)
     table = fingerprints(make.cut(of_film(store, film(scenes())), (0.0, 6.0), (6.0, 12.0)), store)
     assert [len(row["hashes"]) for row in table.to_pylist() if row["method"] == "frame-phash"] == [20, 20]
 
 
 def test_one_wild_time_stamp_costs_no_clip(store, monkeypatch):
     """A frame that claims to be shown years later neither ends its clip nor those after it."""
-    path, decoded = store._large(store.put(film(scenes()), extension="mp4")), video.frames
+    path, decoded = store._large(store.put(film(scenes()), extension="mp4")), video_fingerprints.frames
 
     def wild(container, stream):
         for at, frame in enumerate(decoded(container, stream)):
             frame.pts = 10**12 if at == 70 else frame.pts
             yield frame
 
-    monkeypatch.setattr(video, "frames", wild)
-    assert [len(planes) for planes in video.span_planes(path, SPANS_S, step_s=0.125)] == [16, 24, 12, 20, 16, 8]
+    monkeypatch.setattr(video_fingerprints, "frames", wild)
+    assert [len(planes) for planes in video_fingerprints.span_planes(path, SPANS_S, step_s=0.125)] == [
+        16,
+        24,
+        12,
+        20,
+        16,
+        8,
+    ]
 
 
 def near(units: list[pa.Table], store: BlobStore) -> set[tuple[str, str]]:

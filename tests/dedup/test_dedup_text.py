@@ -8,10 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mmlake import dedup
-from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_matching
-from mmlake.dedup.leaders import stars
+from mmlake.dedup import DedupSettings, matching
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import by_digest
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text import matcher as text_matcher
 from tests.dedup.numba_there import needs_numba
 
 WORDS = [f"w{at}" for at in range(4_000)]
@@ -22,13 +25,13 @@ def essay(rng, num_words=200):
 
 
 def table_of(texts, words=5):
-    made = list(text.prints(texts, words=words))
+    made = list(fingerprints.prints(texts, words=words))
     return {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
 
 
 def matcher_of(texts, **changed):
     given = DedupSettings(**changed)
-    return text_matching.TextMatcher(table_of(texts, given.text_shingle_words), given)
+    return text_matcher.TextMatcher(table_of(texts, given.text_shingle_words), given)
 
 
 def found(texts, **changed):
@@ -46,7 +49,7 @@ def found(texts, **changed):
 def verdict(one, other, **changed):
     """(relation of the first to the second, method, score)."""
     seen = matcher_of([one, other], **changed).compare(0, np.array([1]))
-    return int(seen.relation[0]), text_matching.METHODS[seen.method[0]], float(seen.score[0])
+    return int(seen.relation[0]), text_matcher.METHODS[seen.method[0]], float(seen.score[0])
 
 
 def plain_jaccard(left, right, words=5):
@@ -66,7 +69,7 @@ def test_texts_that_share_a_fifth_of_their_shingles_have_a_key_in_common():
     for _ in range(50):
         one = essay(rng).split()
         keys = table_of([" ".join(one), " ".join([*one[:66], *rng.choice(WORDS, 134)])])
-        keys = text_matching.sampled(keys["shingles"])
+        keys = text_matcher.sampled(keys["shingles"])
         assert set(keys[0].tolist()) & set(keys[1].tolist())
 
 
@@ -130,12 +133,12 @@ def test_word_order_counts():
 
 
 def test_a_document_does_not_flow_into_the_next():
-    sets = [len(one.shingles) for one in text.prints(["a b c", "d e f g h i", ""])]
+    sets = [len(one.shingles) for one in fingerprints.prints(["a b c", "d e f g h i", ""])]
     assert sets == [1, 2, 0]
 
 
 def test_lone_surrogates_and_nulls_are_harmless():
-    assert len(list(text.prints(["\ud800 broken", "a\0b"]))) == 2
+    assert len(list(fingerprints.prints(["\ud800 broken", "a\0b"]))) == 2
 
 
 def test_many_copies_are_tied_to_the_first():
@@ -149,11 +152,16 @@ def test_a_bucket_of_template_spam_within_the_bound_ends_in_one_cluster():
 
 
 def test_the_words_come_back_in_their_order_with_what_holds_a_digit():
-    (one,) = text.prints(["a b2 a c"])
-    words = text.unpacked(one.words)
+    (one,) = fingerprints.prints(["a b2 a c"])
+    words = fingerprints.unpacked(one.words)
     assert [words[0] == words[2], len(set(words.tolist()))] == [True, 3]
     assert (words & 1).tolist() == [0, 1, 0, 0]
-    assert [text.num_packed(made.words) for made in text.prints(["", "a", "a b", "a b c"])] == [0, 1, 2, 3]
+    assert [fingerprints.num_packed(made.words) for made in fingerprints.prints(["", "a", "a b", "a b c"])] == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 TEXTS = st.lists(
@@ -173,7 +181,7 @@ def test_compiled_and_plain_code_make_the_same_prints(texts):
     made = []
     for work in (-(10**12), 10**12):
         text_kernels._work[0] = work
-        made.append([(one.shingles.tolist(), one.words.tolist()) for one in text.prints(texts)])
+        made.append([(one.shingles.tolist(), one.words.tolist()) for one in fingerprints.prints(texts)])
     assert made[0] == made[1]
 
 
@@ -192,8 +200,8 @@ def test_compiled_and_plain_code_make_the_same_digests(monkeypatch):
 @settings(max_examples=60, deadline=None)
 @given(texts=TEXTS)
 def test_prints_do_not_depend_on_what_else_is_in_the_batch(texts):
-    together = [(one.shingles.tolist(), one.words.tolist()) for one in text.prints(texts)]
-    alone = [(one.shingles.tolist(), one.words.tolist()) for part in texts for one in text.prints([part])]
+    together = [(one.shingles.tolist(), one.words.tolist()) for one in fingerprints.prints(texts)]
+    alone = [(one.shingles.tolist(), one.words.tolist()) for part in texts for one in fingerprints.prints([part])]
     assert together == alone
 
 

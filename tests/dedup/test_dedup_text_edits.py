@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup import DedupSettings, criteria_of, matching, text, text_matching
+from mmlake.dedup import DedupSettings, criteria_of, matching
 from mmlake.dedup.criteria import CLOSENESS
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import standing_of
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text import matcher as text_matcher
 from mmlake.preprocess.text import count_words
 from mmlake.quality.text import MEASURES
 from tests.dedup.text_edits import page, replaced, sentences
@@ -21,7 +23,7 @@ SETTINGS = DedupSettings()
 
 
 def table_of(texts):
-    made = list(text.prints(texts))
+    made = list(fingerprints.prints(texts))
     return {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
 
 
@@ -83,7 +85,7 @@ def test_every_copy_is_found_and_no_other_text_is(edit):
     rng = np.random.default_rng(1)
     texts = [page(rng, int(rng.integers(120, 240))) for _ in range(40)]
     copies = [EDITS[edit](rng, one) for one in texts]
-    matcher = text_matching.TextMatcher(table_of(texts + copies), SETTINGS)
+    matcher = text_matcher.TextMatcher(table_of(texts + copies), SETTINGS)
     for at in range(40):
         relation = matcher.compare(at, np.arange(40, 80)).relation
         assert np.flatnonzero(relation != matching.NONE).tolist() == [at]
@@ -115,7 +117,7 @@ def survivors_of(texts, family):
             measure = MEASURES.get(one.column, lambda text: float(count_words(text)))
             nodes[one.name] = pa.array([measure(text) for text in texts], pa.float64())
     prints = table_of(texts)
-    matcher = text_matching.TextMatcher(prints, SETTINGS)
+    matcher = text_matcher.TextMatcher(prints, SETTINGS)
     found = stars(matcher, standing_of(pa.table(nodes), criteria), equal=digests_of(prints))
     edges = list(zip(found.left, found.right, found.relation, strict=True))
     goes = {right: left for left, right, relation in edges if relation in (matching.SAME, matching.INSIDE)}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, matching, text, text_filter, text_kernels
+from mmlake.dedup import DedupSettings, matching
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.text_matching import TextMatcher
-from mmlake.dedup.text_walk_arrays import FILTER_NUMBERS, Texts
+from mmlake.dedup.text import fingerprints, shared_bound
+from mmlake.dedup.text.matcher import TextMatcher
+from mmlake.dedup.text.walk_arrays import FILTER_NUMBERS, Texts
 from tests.dedup.text_edits import page, words
 from tests.thorough import drawn
 
@@ -16,7 +18,7 @@ WAYS = [-(10**12), 10**12]  # by numpy alone, by compiled code
 
 
 def matcher_of(texts):
-    made = list(text.prints(texts))
+    made = list(fingerprints.prints(texts))
     return TextMatcher(
         {name: Ragged.of([getattr(one, name) for one in made]) for name in ("shingles", "words")}, DedupSettings()
     )
@@ -73,10 +75,10 @@ def test_the_filter_never_says_less_than_texts_share():
         pool = np.unique(rng.integers(0, 2**64, int(rng.integers(2, 1_200)), dtype=np.uint64))
         rows = Ragged.of([pool[rng.random(len(pool)) < share] for share in rng.random(2)])
         bits, spare = np.zeros(2 * FILTER_NUMBERS, np.uint64), np.zeros(2, np.int32)
-        text_filter._filters(rows.values, rows.offsets, bits, spare)
+        shared_bound._filters(rows.values, rows.offsets, bits, spare)
         texts = Texts(*[None] * 9, bits, spare)
         with np.errstate(over="ignore"):
-            most = text_filter._most_shared(texts, 0, 1)
+            most = shared_bound._most_shared(texts, 0, 1)
         assert most >= len(np.intersect1d(rows[0], rows[1]))
         assert most <= min(map(len, (rows[0], rows[1]))) + min(spare)
 

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from mmlake import dedup
-from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_matching
+from mmlake.dedup import DedupSettings, matching
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text import matcher as text_matcher
 from tests.dedup.numba_there import needs_numba
 from tests.dedup.text_edits import filled, page, replaced, sentences
 
@@ -15,7 +18,7 @@ SETTINGS = DedupSettings()
 
 
 def table_of(texts):
-    made = list(text.prints(texts))
+    made = list(fingerprints.prints(texts))
     return {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
 
 
@@ -25,7 +28,7 @@ def vetoes(texts, left, right):
 
 
 def paired(texts, pairs):
-    matcher = text_matching.TextMatcher(table_of(texts), SETTINGS)
+    matcher = text_matcher.TextMatcher(table_of(texts), SETTINGS)
     return [int(matcher.compare(one, np.array([other])).relation[0]) for one, other in pairs]
 
 
@@ -46,7 +49,7 @@ def test_stubs_of_one_template_stay_apart(seed):
     pages = [" ".join([*head[:half], page(rng, 8), *head[half:], page(rng, 8)]) for _ in range(20)]
     pages += [page(rng, 300) for _ in range(60)]
     pairs = [(one, other) for one in range(20) for other in range(one)]
-    found = text_matching.TextMatcher(table_of(pages), SETTINGS)
+    found = text_matcher.TextMatcher(table_of(pages), SETTINGS)
     judged = [found.compare(one, np.array([other])) for one, other in pairs]
     assert all(one.relation[0] == matching.NONE or one.score[0] >= SETTINGS.text_jaccard for one in judged)
 

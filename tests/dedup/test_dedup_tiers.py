@@ -11,8 +11,11 @@ import pyarrow as pa
 import pytest
 
 from mmlake import contracts, dedup, schemas
-from mmlake.dedup import DedupSettings, matching, semantic, semantic_tier, text
-from mmlake.dedup.vectors import VectorMatcher
+from mmlake.dedup import DedupSettings, matching
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.vectors import proposals
+from mmlake.dedup.vectors import tier as vectors_tier
+from mmlake.dedup.vectors.matcher import VectorMatcher
 from mmlake.embed import ENCODERS
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
@@ -103,7 +106,7 @@ def test_of_several_matches_of_a_pair_the_best_score_is_kept():
 
 def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without_it(tmp_path, monkeypatch):
     """Texts are done a thousand at once."""
-    original = text.prints
+    original = fingerprints.prints
 
     def prints_of(texts, *, words):
         if "torn" in (texts := list(texts)):
@@ -112,7 +115,7 @@ def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without
 
     tiers = dedup.tiers_of("text")
     good = dedup.fingerprint(texts("one", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
-    monkeypatch.setattr(text, "prints", prints_of)
+    monkeypatch.setattr(fingerprints, "prints", prints_of)
     table = dedup.fingerprint(texts("one", "torn", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
     assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
@@ -228,7 +231,7 @@ def test_every_index_finds_the_planted_pairs_and_no_false_one(index):
     if index == "scann":
         pytest.importorskip("scann")
     rows = vectors(1_200, copies=100)
-    i, j, cosine = semantic.similar(rows, bound=0.97, index=index, settings=SETTINGS)
+    i, j, cosine = proposals.similar(rows, bound=0.97, index=index, settings=SETTINGS)
     got, wanted = set(zip(i.tolist(), j.tolist(), strict=True)), brute(rows, 0.97)
     assert got <= wanted
     assert len(got) >= 0.97 * len(wanted)
@@ -243,7 +246,7 @@ def test_measured_recall_is_the_share_of_brute_force_pairs():
 
 def test_measured_recall_shows_a_loss(monkeypatch):
     monkeypatch.setitem(
-        semantic._SEARCHES, "hnsw", lambda rows, bound, chosen: iter([(np.array([0]), np.array([1_100]))])
+        proposals._SEARCHES, "hnsw", lambda rows, bound, chosen: iter([(np.array([0]), np.array([1_100]))])
     )
     assert dedup.measure_recall(
         vectors(1_200, copies=100), index="hnsw", bound=0.97, sample_items=1_200
@@ -253,13 +256,13 @@ def test_measured_recall_shows_a_loss(monkeypatch):
 def test_a_cosine_at_the_bound_counts_and_just_below_does_not():
     angle = np.arccos(0.9)
     rows = np.array([[1, 0], [np.cos(angle), np.sin(angle)]], np.float32)
-    assert len(semantic.similar(rows, bound=0.9, index="flat", settings=SETTINGS)[0]) == 1
-    assert len(semantic.similar(rows, bound=0.90001, index="flat", settings=SETTINGS)[0]) == 0
+    assert len(proposals.similar(rows, bound=0.9, index="flat", settings=SETTINGS)[0]) == 1
+    assert len(proposals.similar(rows, bound=0.90001, index="flat", settings=SETTINGS)[0]) == 0
 
 
 def test_an_unknown_index_is_refused():
     with pytest.raises(SettingsError, match=r"dedup\.index"):
-        semantic.similar(vectors(5), bound=0.9, index="magic", settings=SETTINGS)
+        proposals.similar(vectors(5), bound=0.9, index="magic", settings=SETTINGS)
 
 
 def embeddings(rows, encoder="minilm-l6"):
@@ -311,7 +314,7 @@ def test_only_survivors_of_the_near_tier_go_on_to_the_semantic_one(monkeypatch):
             compared.append(len(vectors))
             super().__init__(vectors, *args, **more)
 
-    monkeypatch.setattr(semantic_tier, "VectorMatcher", Noted)
+    monkeypatch.setattr(vectors_tier, "VectorMatcher", Noted)
     angles = (0.0, 0.05, 0.1, 1.5)
     table = embeddings([[np.cos(angle), np.sin(angle)] for angle in angles])
     near = pa.table({"digest": [name(at) for at in range(4)], "survivor": [name(0), name(2), name(2), name(3)]})

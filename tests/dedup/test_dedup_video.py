@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from film_edits import EDITS, SETTINGS, cuts, matcher_of, part, prints_of, scene, table_of
 
-from mmlake.dedup import video_hashes
-from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME
 from mmlake.dedup.prints import digests_of
-from mmlake.dedup.survivors import by_digest
-from mmlake.dedup.video_matcher import FilmMatcher
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.video import hashes
+from mmlake.dedup.video.matcher import FilmMatcher
 
 SEEDS = (1, 2, 3)
 
@@ -183,7 +183,7 @@ def test_a_static_camera_of_forty_minutes_has_few_keys_and_one_comparison_is_qui
     ]
     prints = []
     for planes in films:
-        found = video_hashes.hashed(planes)
+        found = hashes.hashed(planes)
         windows = found.hashes_VNW.transpose(0, 2, 1).reshape(-1)
         prints.append(
             {
@@ -216,7 +216,7 @@ def test_copies_cost_one_comparison_each():
 )
 def test_bars_are_known_to_a_line(originals, name, height, width):
     planes = film_edits.resized(EDITS[name](originals[1])[::5], 64, 64)
-    found = video_hashes.active_picture(planes)
+    found = hashes.active_picture(planes)
     assert found.bottom - found.top == pytest.approx(height, abs=2.5 / 64)
     assert found.right - found.left == pytest.approx(width, abs=2.5 / 64)
 
@@ -224,20 +224,20 @@ def test_bars_are_known_to_a_line(originals, name, height, width):
 def test_a_small_thing_on_black_is_no_picture_in_a_frame():
     planes = np.full((8, 64, 64), 16, np.uint8)
     planes[:, 20:30, 20:30] = 200
-    assert video_hashes.active_picture(planes) == video_hashes.ALL
+    assert hashes.active_picture(planes) == hashes.ALL
 
 
 def test_the_hash_of_a_mirror_image_is_known_without_it(originals):
     planes = film_edits.resized(originals[1][::20], 64, 64).astype(float)
-    plain, _ = video_hashes.window_hashes(planes, video_hashes.ALL)
-    mirrored, _ = video_hashes.window_hashes(planes[:, :, ::-1], video_hashes.ALL)
-    assert np.bitwise_count(plain[:, 0] ^ mirrored[:, 0] ^ video_hashes.MIRROR).max() <= 1
+    plain, _ = hashes.window_hashes(planes, hashes.ALL)
+    mirrored, _ = hashes.window_hashes(planes[:, :, ::-1], hashes.ALL)
+    assert np.bitwise_count(plain[:, 0] ^ mirrored[:, 0] ^ hashes.MIRROR).max() <= 1
 
 
 def test_keys_of_a_long_film_hold_those_of_its_parts():
     """Where there are too many keys, all units keep the same ones."""
     film = cuts(5, 30)
     long, short = prints_of(film)["frame-keys"], prints_of(film[400:800])["frame-keys"]
-    most = video_hashes._KEYS + video_hashes._KEYS_PER_FRAME * len(film) // 5
+    most = hashes._KEYS + hashes._KEYS_PER_FRAME * len(film) // 5
     assert len(long) == most
     assert len(np.intersect1d(long, short)) >= 0.4 * len(short)

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import DedupSettings, audio, image, image_matcher
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio import fingerprints as audio_fingerprints
 from mmlake.dedup.criteria import CLOSENESS, Criterion
-from mmlake.dedup.leaders import stars
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.image import matcher
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import Standing, standing_of
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import Standing, standing_of
 from mmlake.quality.audio_fidelity import Fidelity
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
@@ -43,16 +46,16 @@ def survivors(family):
     from PIL import Image
 
     names = sorted(family)
-    prints = [image.fingerprint(family[name]) for name in names]
-    table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
+    prints = [image_fingerprints.fingerprint(family[name]) for name in names]
+    table = {method: Ragged.of([one[method] for one in prints]) for method in image_fingerprints.METHODS}
     rows = [fidelity(decoded(family[name])) for name in names]
     sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
     shapes = [{"width_px": width, "height_px": height, "min_side_px": min(width, height)} for width, height in sizes]
     rows = [row | shape for row, shape in zip(rows, shapes, strict=True)]
-    columns = {one.name: [row[one.column] for row in rows] for one in image.FIDELITY if one.is_of_column}
+    columns = {one.name: [row[one.column] for row in rows] for one in image_fingerprints.FIDELITY if one.is_of_column}
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
-    standing = standing_of(pa.table(nodes | columns), image.FIDELITY)
-    found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
+    standing = standing_of(pa.table(nodes | columns), image_fingerprints.FIDELITY)
+    found = stars(matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
     gone = {right for right, relation in zip(found.right, found.relation, strict=True) if relation in (1, 2)}
     return [name for at, name in enumerate(names) if at not in gone]
 
@@ -167,11 +170,11 @@ def elected_recording(recordings):
         rows.append(known.found(is_lossless=True) | {"duration_s": len(samples) / rate_hz})
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
-        for one in audio.FIDELITY
+        for one in audio_fingerprints.FIDELITY
         if one.is_of_column
     }
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
-    at = standing_of(pa.table(nodes | columns), audio.FIDELITY).elect(np.arange(len(names)), silent)
+    at = standing_of(pa.table(nodes | columns), audio_fingerprints.FIDELITY).elect(np.arange(len(names)), silent)
     return names[at]
 
 

@@ -6,15 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup import DedupSettings, video
-from mmlake.dedup.leaders import stars
-from mmlake.dedup.perceptual import pack_bytes
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import standing_of
-from mmlake.dedup.video_alignment import Part
-from mmlake.dedup.video_detail import MOMENT_WORDS, detail_of, shared_detail
-from mmlake.dedup.video_matcher import METHODS, FilmMatcher
-from mmlake.dedup.video_votes import Line, Way
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.video import fingerprints
+from mmlake.dedup.video.alignment import Part
+from mmlake.dedup.video.detail import MOMENT_WORDS, detail_of, shared_detail
+from mmlake.dedup.video.matcher import METHODS, FilmMatcher
+from mmlake.dedup.video.votes import Line, Way
 from tests.quality.test_quality_video_fidelity import film, frames, measured, resized
 
 SETTINGS = DedupSettings()
@@ -25,7 +26,7 @@ def survivors(tmp_path, family):
     """Names of the films that stay. family: name -> (frames, options of the file)."""
     names = sorted(family)
     paths = [film(tmp_path / f"{name}.mp4", family[name][0], **family[name][1]) for name in names]
-    prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
+    prints = [fingerprints.fingerprint(path, settings=SETTINGS) for path in paths]
     shapes = [family[name][0][0].shape for name in names]
     rows = [
         measured(path) | {"width_px": shape[1], "height_px": shape[0]}
@@ -33,12 +34,12 @@ def survivors(tmp_path, family):
     ]
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
-        for one in video.FIDELITY
+        for one in fingerprints.FIDELITY
         if one.is_of_column
     }
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}
     table = {method: Ragged.of([one[method] for one in prints]) for method in METHODS}
-    standing = standing_of(pa.table(nodes | columns), video.FIDELITY)
+    standing = standing_of(pa.table(nodes | columns), fingerprints.FIDELITY)
     found = stars(FilmMatcher(table, SETTINGS), standing, equal=digests_of(table))
     gone = {right for right, relation in zip(found.right, found.relation, strict=True) if relation in (1, 2)}
     return [name for at, name in enumerate(names) if at not in gone]
@@ -94,7 +95,7 @@ def test_moments_of_copies_with_one_clock_are_compared_and_others_have_none(tmp_
     one = frames(60)
     toned = changed(one, lambda pixels: 0.7 * pixels + 60)
     paths = [film(tmp_path / f"{at}.mp4", of) for at, of in enumerate((one, one[:], toned, one[5:], one[:50]))]
-    prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
+    prints = [fingerprints.fingerprint(path, settings=SETTINGS) for path in paths]
     table = {method: Ragged.of([each[method] for each in prints]) for method in METHODS}
     detail = FilmMatcher(table, SETTINGS).compare(0, np.arange(1, 5)).detail
     assert detail[0] == pytest.approx(10.0, abs=0.01) and detail[3] > 9
@@ -112,7 +113,7 @@ def test_a_level_that_a_conversion_costs_makes_a_copy_no_less_close(levels, is_a
 
 
 def test_a_long_film_keeps_few_moments_at_places_that_a_short_copy_keeps_as_well():
-    from mmlake.dedup.video_detail import Moments, detail_of
+    from mmlake.dedup.video.detail import Moments, detail_of
 
     moment = np.random.default_rng(0).integers(0, 255, 3 * 1024, np.uint8)
     moments = Moments()

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import image_keys, text_kernels
-from mmlake.dedup.image_keys import NUM_FAINT, NUM_WINDOWS, Known
+from mmlake.dedup.image import keys as image_keys
+from mmlake.dedup.image.keys import NUM_FAINT, NUM_WINDOWS, Known
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged
 from tests.dedup.numba_there import needs_numba
 from tests.thorough import drawn

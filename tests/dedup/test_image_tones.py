@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from mmlake.dedup import DedupSettings, image, image_matcher, image_tones
-from mmlake.dedup.image import SIDE
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints, matcher, tones
+from mmlake.dedup.image.fingerprints import SIDE
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged
 
@@ -36,9 +37,9 @@ def is_copy(one: Image.Image, other: Image.Image) -> bool:
     for picture in (one, other):
         buffer = io.BytesIO()
         picture.save(buffer, "JPEG", quality=92)
-        prints.append(image.fingerprint(buffer.getvalue()))
-    table = {name: Ragged.of([found[name] for found in prints]) for name in image.METHODS}
-    return image_matcher.matcher(table, DedupSettings()).compare(0, np.array([1])).relation[0] == SAME
+        prints.append(fingerprints.fingerprint(buffer.getvalue()))
+    table = {name: Ragged.of([found[name] for found in prints]) for name in fingerprints.METHODS}
+    return matcher.matcher(table, DedupSettings()).compare(0, np.array([1])).relation[0] == SAME
 
 
 DOWN, ACROSS = np.meshgrid(np.linspace(-1, 1, SIDE_PX), np.linspace(-1, 1, SIDE_PX), indexing="ij")
@@ -83,5 +84,5 @@ def test_the_gain_of_a_filter_is_taken_back():
     x, y = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE))
     filtered = (plane * (0.9 + 0.3 * x - 0.2 * y * y) + 7).astype(np.float32)
     seen = np.ones((SIDE, SIDE), np.bool_)
-    assert np.abs(image_tones.lit(plane, filtered, seen) - filtered).max() < 1
+    assert np.abs(tones.lit(plane, filtered, seen) - filtered).max() < 1
     assert np.abs(plane - filtered).max() > 30

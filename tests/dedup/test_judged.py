@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup.judged import Judged
-from mmlake.dedup.led import EdgeRows
+from mmlake.dedup.greedy import EdgeRows
 from mmlake.dedup.matching import HOLDS, Found
+from mmlake.dedup.stars.judged import Judged
 
 RELATIONS = 5
 NUM = 40

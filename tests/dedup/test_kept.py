@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import kept_repair, leaders, postings, text_kernels
+from mmlake.dedup import postings
 from mmlake.dedup.criteria import CLOSENESS, Criterion
-from mmlake.dedup.kept import Units, kept_stars
-from mmlake.dedup.leaders import Walk, stars
+from mmlake.dedup.kept import repair
+from mmlake.dedup.kept.join import Units, kept_stars
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import NONE, SAME, Found, OfItems
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import Standing
+from mmlake.dedup.stars import leaders
+from mmlake.dedup.stars.leaders import Walk, stars
+from mmlake.dedup.stars.survivors import Standing
 from tests.dedup.numba_there import needs_numba
 from tests.dedup.test_leaders import Line, Parts, SharedOut
 from tests.thorough import drawn
@@ -165,9 +168,9 @@ def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, history):
 def test_lists_that_are_full_give_the_whole_join_too(kind, work, history):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_kernels, "_work", [work])
-        for module in (postings, kept_repair):
+        for module in (postings, repair):
             patch.setattr(module, "MOST_PER_KEY", 3)
-        for module in (leaders, kept_repair):
+        for module in (leaders, repair):
             patch.setattr(module, "MOST_LEADERS", 2)
         prior = None
         for corpus in history:

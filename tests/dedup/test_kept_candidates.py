@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup import DedupSettings, kept_repair
-from mmlake.dedup.audio import Recordings, fingerprint_samples
-from mmlake.dedup.kept import Units, kept_stars
-from mmlake.dedup.leaders import stars
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.audio.fingerprints import Recordings, fingerprint_samples
+from mmlake.dedup.kept import repair
+from mmlake.dedup.kept.join import Units, kept_stars
 from mmlake.dedup.matching import NONE, Found, is_mirrored
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.survivors import by_digest
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import by_digest
 from tests.dedup.test_dedup_audio import voice
 
 NUM = 60
@@ -41,8 +42,8 @@ def joined(crowds, prior):
     units = Units(pa.array(digests, pa.string()), np.zeros((len(digests), 2), np.uint64))
     matcher, judged = Strangers([crowds[digest] for digest in digests]), []
     with pytest.MonkeyPatch.context() as patch:
-        judge = kept_repair.Repair._judge
-        patch.setattr(kept_repair.Repair, "_judge", lambda self, units: (judge(self, units), judged.extend(units)))
+        judge = repair.Repair._judge
+        patch.setattr(repair.Repair, "_judge", lambda self, units: (judge(self, units), judged.extend(units)))
         found, _, keep = kept_stars(matcher, who, units=units, prior=prior)
         kept = keep()
     assert found == stars(Strangers(matcher.crowds), who, equal=units.equal)

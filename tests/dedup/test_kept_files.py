@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup.kept import places
-from mmlake.dedup.kept_store import KeptJoins, _arrays_of_texts, _texts_of
+from mmlake.dedup.kept.join import places
+from mmlake.dedup.kept.store import KeptJoins, _arrays_of_texts, _texts_of
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, video
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.video import fingerprints as video_fingerprints
 from mmlake.film_frames import kept_frames
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
@@ -23,15 +24,15 @@ def test_prints_of_kept_frames_are_those_of_the_film(store):
     path = store._large(store.put(film(scenes()), extension="mp4"))
     kept = video_track(path, settings=PreprocessSettings()).frames
     assert kept is not None
-    whole = video.fingerprint(path, settings=DedupSettings())
-    again = video.fingerprint(video.KeptFilm(kept), settings=DedupSettings())
+    whole = video_fingerprints.fingerprint(path, settings=DedupSettings())
+    again = video_fingerprints.fingerprint(video_fingerprints.KeptFilm(kept), settings=DedupSettings())
     assert whole.keys() == again.keys() and len(whole["frame-phash"]) == 96
     assert all(np.array_equal(whole[name], again[name]) for name in whole)
     # spans that begin on the grid, from the first second on, are those of the decoded film as well
     spans = [(0.0, 2.0), (2.0, 5.0), (5.0, 12.0)]
     pairs = zip(
-        video.span_fingerprints(path, spans, settings=DedupSettings()),
-        video.span_fingerprints(video.KeptFilm(kept), spans, settings=DedupSettings()),
+        video_fingerprints.span_fingerprints(path, spans, settings=DedupSettings()),
+        video_fingerprints.span_fingerprints(video_fingerprints.KeptFilm(kept), spans, settings=DedupSettings()),
         strict=True,
     )
     assert all(np.array_equal(left["frame-windows"], right["frame-windows"]) for left, right in pairs)
@@ -46,7 +47,7 @@ def test_the_step_reads_kept_frames_and_no_film_unless_the_grid_is_another(store
     units = make.as_units(with_frames)
     expected = fingerprints(make.as_units(row), store)
     opened = []
-    decoded = video.open_media
-    monkeypatch.setattr(video, "open_media", lambda path: opened.append(path) or decoded(path))
+    decoded = video_fingerprints.open_media
+    monkeypatch.setattr(video_fingerprints, "open_media", lambda path: opened.append(path) or decoded(path))
     assert fingerprints(units, store).equals(expected)
     assert not opened

@@ -11,9 +11,10 @@ import pytest
 from film_edits import part, prints_of, scene
 
 from mmlake import dedup, schemas
-from mmlake.dedup import CLOSENESS, Criterion, DedupSettings, KeptJoins, kept
-from mmlake.dedup.audio import fingerprint_samples
-from mmlake.dedup.image import fingerprint
+from mmlake.dedup import CLOSENESS, Criterion, DedupSettings, KeptJoins
+from mmlake.dedup.audio.fingerprints import fingerprint_samples
+from mmlake.dedup.image.fingerprints import fingerprint
+from mmlake.dedup.kept import join
 from tests.dedup.test_dedup_audio import voice
 from tests.dedup.test_dedup_image import coded, detailed
 from tests.thorough import drawn
@@ -104,12 +105,12 @@ def asked(monkeypatch, table, folder, made_with="one"):
     """How many comparisons the matcher was asked for."""
     seen = []
 
-    class Counted(kept.Remembered):
+    class Counted(join.Remembered):
         def known(self):
             seen.append(self.num_asked)
             return super().known()
 
-    monkeypatch.setattr(kept, "Remembered", Counted)
+    monkeypatch.setattr(join, "Remembered", Counted)
     pairs = dedup.near_pairs(table, dedup.tiers_of("image"), settings=SETTINGS, kept=KeptJoins(folder, made_with))
     assert pairs.equals(dedup.near_pairs(table, dedup.tiers_of("image"), settings=SETTINGS))
     return seen[0]

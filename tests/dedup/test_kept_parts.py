@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.dedup import CLOSENESS, Criterion, DedupSettings, kept_parts, text, text_kernels
-from mmlake.dedup.kept import Units
-from mmlake.dedup.kept_parts import part_stars
-from mmlake.dedup.leaders import stars
+from mmlake.dedup import CLOSENESS, Criterion, DedupSettings
+from mmlake.dedup.kept import parts as kept_parts
+from mmlake.dedup.kept.join import Units
+from mmlake.dedup.kept.parts import part_stars
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import Standing, by_digest
-from mmlake.dedup.text_matching import TextMatcher, sampled
-from mmlake.dedup.text_pairs import Pairs, are_by_counts
+from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.survivors import Standing, by_digest
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text.matcher import TextMatcher, sampled
+from mmlake.dedup.text.pairs import Pairs, are_by_counts
 from tests.dedup.test_text_walk import corpus, edited
 from tests.dedup.text_edits import filled, page, replaced
 from tests.thorough import drawn
@@ -51,7 +54,7 @@ def prints():
         texts += [filled(same, num_slots=slots) for _ in range(8)]
     copied = page(rng, 120)
     texts += [copied] * 2 + [replaced(rng, copied, 0.04) for _ in range(3)] + [edited(rng, copied) for _ in range(3)]
-    return list(text.prints(texts[:SIZE]))
+    return list(fingerprints.prints(texts[:SIZE]))
 
 
 def arranged(units):
@@ -132,7 +135,7 @@ def far_siblings():
 
 
 def shingles_of(texts):
-    return Ragged.of([made.shingles for made in text.prints(texts)])
+    return Ragged.of([made.shingles for made in fingerprints.prints(texts)])
 
 
 def holding(rng, grams):
@@ -143,7 +146,7 @@ def holding(rng, grams):
 def joins(texts, prior):
     """(who goes for whom, the parts) of a join that goes on from another, which is that of a whole one."""
     digests = sorted(texts)
-    made = list(text.prints([texts[digest] for digest in digests]))
+    made = list(fingerprints.prints([texts[digest] for digest in digests]))
     table = {name: Ragged.of([getattr(one, name) for one in made]) for name in ("shingles", "words")}
     units = Units(pa.array(digests, pa.string()), digests_of(table))
     who = by_digest(digests)

@@ -7,11 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mmlake.dedup import text, text_kernels
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.text_matching import sampled
-from mmlake.dedup.text_templates import Commonness
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text.matcher import sampled
+from mmlake.dedup.text.templates import Commonness
 from tests.dedup.numba_there import needs_numba
 
 pytestmark = needs_numba
@@ -111,10 +112,10 @@ def test_what_later_texts_are_written_over_is_kept_before(monkeypatch):
     texts[3], texts[400], texts[700] = "\u00dcber " * 50, "word " * 60_000, ""
 
     def made():
-        table, one_by_one = text.print_table(texts), list(text.prints(texts))
+        table, one_by_one = fingerprints.print_table(texts), list(fingerprints.prints(texts))
         columns = [(side.values.tolist(), side.offsets.tolist()) for side in table.values()]
         return columns, [(one.shingles.tolist(), one.words.tolist()) for one in one_by_one]
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
-    assert sum(map(len, texts)) > 4 * text._COMPILED_CHARS
+    assert sum(map(len, texts)) > 4 * fingerprints._COMPILED_CHARS

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion
-from mmlake.dedup.leaders import Walk, stars
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems, nothing
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
-from mmlake.dedup.survivors import Standing, by_digest
+from mmlake.dedup.stars.leaders import Walk, stars
+from mmlake.dedup.stars.survivors import Standing, by_digest
 
 BOUND = 0.9
 

@@ -11,15 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mmlake.dedup import machine_code
-from mmlake.dedup.machine_code import Given, Loop, loops
+from mmlake.dedup.loops import machine_code
+from mmlake.dedup.loops.machine_code import Given, Loop, loops
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is absent")
 LATER = """
 import sys
-from mmlake.dedup import text, text_kernels
+from mmlake.dedup.loops import text_kernels
+from mmlake.dedup.text import fingerprints
 text_kernels._work[0] = 10**12
-assert len(text.print_table(["a b c d e f"] * 9)["shingles"]) == 9 and text_kernels.kernels() is not None
+assert len(fingerprints.print_table(["a b c d e f"] * 9)["shingles"]) == 9 and text_kernels.kernels() is not None
 print([name for name in ("numba", "pyarrow", "pandas", "cv2") if name in sys.modules])
 """
 

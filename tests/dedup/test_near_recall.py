@@ -14,9 +14,9 @@ import pytest
 from benchmarks import dedup_new
 from mmlake import dedup, schemas
 from mmlake.dedup import tiers_of
-from mmlake.dedup.image_matcher import ImageMatcher
-from mmlake.dedup.near_recall import passed_over, sampled
+from mmlake.dedup.image.matcher import ImageMatcher
 from mmlake.dedup.prints import PrintTable, Ragged
+from mmlake.dedup.recall.near import passed_over, sampled
 from mmlake.records import digest_of
 
 SETTINGS = dedup.DedupSettings()
@@ -131,9 +131,12 @@ def test_a_corpus_without_prints_estimates_nothing() -> None:
 
 
 def _of_texts(texts: list[str]) -> pa.Table:
-    from mmlake.dedup import text
+    from mmlake.dedup.text import fingerprints as text_fingerprints
 
-    rows = [(digest_of(one.encode()), prints._asdict()) for one, prints in zip(texts, text.prints(texts), strict=True)]
+    rows = [
+        (digest_of(one.encode()), prints._asdict())
+        for one, prints in zip(texts, text_fingerprints.prints(texts), strict=True)
+    ]
     columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes")}
     for digest, prints in rows:
         for method in ("shingles", "words"):

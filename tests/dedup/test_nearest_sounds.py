@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import nearest, sound_kernels
+from mmlake.dedup.audio import kernels
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.recall import nearest
 
 STRETCH = 16
 
@@ -27,9 +28,9 @@ def prints(rng: np.random.Generator, *, bits: int, num: int = 60) -> Ragged:
 def way(request, monkeypatch) -> str:
     if request.param == "compiled":
         pytest.importorskip("numba")
-        monkeypatch.setattr(sound_kernels, "compiled", lambda num: sound_kernels.kernels())
+        monkeypatch.setattr(kernels, "compiled", lambda num: kernels.kernels())
     else:
-        monkeypatch.setattr(sound_kernels, "compiled", lambda num: None)
+        monkeypatch.setattr(kernels, "compiled", lambda num: None)
     return request.param
 
 

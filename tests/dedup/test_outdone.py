@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion
-from mmlake.dedup.outdone import by_its_original
-from mmlake.dedup.survivors import Standing
+from mmlake.dedup.stars.outdone import by_its_original
+from mmlake.dedup.stars.survivors import Standing
 
 NAN = np.nan
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 import soundfile
 
-from mmlake.dedup import audio
-from mmlake.dedup.survivors import standing_of
+from mmlake.dedup.audio import fingerprints
+from mmlake.dedup.stars.survivors import standing_of
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, coded_kbps
 
 RATE_HZ = 44_100
@@ -57,10 +57,10 @@ def test_the_highest_rate_stays_though_the_middle_one_is_closest_to_the_rest(kbp
     ]
     columns = {
         one.name: pa.array([row.get(one.column) for row in rows], pa.float64())
-        for one in audio.FIDELITY
+        for one in fingerprints.FIDELITY
         if one.is_of_column
     }
     nodes = {"digest": [str(at) for at in range(num)], "priority": [0] * num, "is_clean": [True] * num}
-    standing = standing_of(pa.table(nodes | columns), audio.FIDELITY)
+    standing = standing_of(pa.table(nodes | columns), fingerprints.FIDELITY)
     middle = sorted(range(num), key=lambda at: kbps[at])[num // 2 - 1]
     assert standing.elect(np.arange(num), lambda ones, others: np.where(ones == middle, 1.0, 0.9)) == stays

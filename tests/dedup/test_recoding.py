@@ -10,16 +10,17 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
 
 from mmlake import dedup
-from mmlake.dedup import DedupSettings, image, recoding
-from mmlake.dedup.outdone import copies_among
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints, recoding
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.stars.outdone import copies_among
 from tests.dedup.test_elections import coded, photograph, reopened, survivors
 
 FINER = {"jpeg-90": ("JPEG", {"quality": 90}), "jpeg-95": ("JPEG", {"quality": 95}), "png": ("PNG", {})}
 
 
 def made_of(copy: bytes, original: bytes) -> bool:
-    prints = Ragged.of([image.fingerprint(data)["blocks"] for data in (copy, original)])
+    prints = Ragged.of([fingerprints.fingerprint(data)["blocks"] for data in (copy, original)])
     return bool(recoding.made_of(prints, np.array([0]), np.array([1]))[0])
 
 
@@ -171,17 +172,17 @@ def test_pairs_and_reasons_say_that_one_was_coded_anew(tmp_path):
     tiers = dedup.tiers_of("image")
     prints = dedup.fingerprint(units, tiers, store=store, settings=DedupSettings())
     rows = {"digest": sorted(digests), "priority": [0] * 3, "is_clean": [True] * 3}
-    values = {one.name: pa.nulls(3, pa.float64()) for one in image.FIDELITY if one.is_of_column}
+    values = {one.name: pa.nulls(3, pa.float64()) for one in fingerprints.FIDELITY if one.is_of_column}
     nodes = pa.table(
         rows | {"parent_digest": sorted(digests), "num_occurrences": pa.array([1] * 3, pa.int32())} | values
     )
-    pairs = dedup.near_pairs(prints, tiers, nodes=nodes, criteria=image.FIDELITY, settings=DedupSettings())
-    clusters = dedup.cluster(nodes, pairs, criteria=image.FIDELITY).to_pylist()
+    pairs = dedup.near_pairs(prints, tiers, nodes=nodes, criteria=fingerprints.FIDELITY, settings=DedupSettings())
+    clusters = dedup.cluster(nodes, pairs, criteria=fingerprints.FIDELITY).to_pylist()
     by_digest = {row["digest"]: row for row in clusters}
     assert by_digest[digests[0]]["is_survivor"]
-    assert by_digest[digests[1]]["method"] == image.RECODED
+    assert by_digest[digests[1]]["method"] == fingerprints.RECODED
     assert by_digest[digests[1]]["reason"] == "what the other one was made of by coding it anew"
-    assert by_digest[digests[2]]["method"] != image.RECODED
+    assert by_digest[digests[2]]["method"] != fingerprints.RECODED
 
 
 def test_a_print_of_blocks_is_of_what_lies_in_the_file():
@@ -191,10 +192,11 @@ def test_a_print_of_blocks_is_of_what_lies_in_the_file():
     exif[0x0112] = 6  # turned by a quarter
     one.save(buffer, "JPEG", quality=60, exif=exif)
     assert np.array_equal(
-        image.fingerprint(buffer.getvalue())["blocks"], image.fingerprint(coded(one, quality=60))["blocks"]
+        fingerprints.fingerprint(buffer.getvalue())["blocks"],
+        fingerprints.fingerprint(coded(one, quality=60))["blocks"],
     )
-    assert not len(image.fingerprint(coded(one.resize((79, 300)), quality=60))["blocks"])  # too few blocks
-    assert not len(image.fingerprint(coded(one.quantize(64), "PNG"))["blocks"])  # colours of a palette
+    assert not len(fingerprints.fingerprint(coded(one.resize((79, 300)), quality=60))["blocks"])  # too few blocks
+    assert not len(fingerprints.fingerprint(coded(one.quantize(64), "PNG"))["blocks"])  # colours of a palette
 
 
 @pytest.mark.parametrize("quality, other", [(82, 75), (75, 60), (60, 82), (90, 75), (50, 30)])

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlake import pipeline
-from mmlake.dedup import DedupSettings, text
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged
+from mmlake.dedup.text import fingerprints
 from mmlake.lake import Lake
 from mmlake.settings import Settings
 from mmlake.simhash import METHOD, MOST_BITS, SimhashMatcher, block_keys, simhash
@@ -23,7 +24,7 @@ HASHES = st.integers(0, 2**64 - 1)
 
 
 def hashed(words: str) -> int:
-    (one,) = text.prints([words], words=3)
+    (one,) = fingerprints.prints([words], words=3)
     return int(simhash(one.shingles)[0])
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from mmlake.dedup import image, video
 from mmlake.dedup.criteria import Criterion
-from mmlake.dedup.survivors import Standing
+from mmlake.dedup.image import fingerprints as image_fingerprints
+from mmlake.dedup.stars.survivors import Standing
+from mmlake.dedup.video import fingerprints as video_fingerprints
 from tests.dedup.test_elections import coded, photograph, reopened, survivors
 
 SIZES_PX = (400, 300, 200, 120, 80)
@@ -73,6 +74,6 @@ def test_a_size_is_usual_where_most_have_it():
 
 
 def test_criteria_name_each_other():
-    for criteria in (image.FIDELITY, video.FIDELITY):
+    for criteria in (image_fingerprints.FIDELITY, video_fingerprints.FIDELITY):
         named = {name for one in criteria for name in (one.also, one.unless, *one.frame)}
         assert named <= {"", *(one.name for one in criteria)}

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from mmlake import dedup, schemas
-from mmlake.dedup import image
+from mmlake.dedup.image import fingerprints
 
 SIDE_PX = 28
 
@@ -55,7 +55,7 @@ def pairs(pictures: dict[str, bytes]) -> set[tuple[str, str]]:
     rows = [
         {"digest": name, "method": method, "hashes": values.tolist(), "status": "ok"}
         for name, data in pictures.items()
-        for method, values in image.fingerprint(data).items()
+        for method, values in fingerprints.fingerprint(data).items()
     ]
     found = dedup.near_pairs(
         schemas.from_rows(schemas.FINGERPRINTS, rows), (tier,), settings=dedup.DedupSettings()

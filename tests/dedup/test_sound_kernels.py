@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import audio, audio_align, audio_keys, sound_kernels
+from mmlake.dedup.audio import align, fingerprints
+from mmlake.dedup.audio import kernels as audio_kernels
+from mmlake.dedup.audio import keys as audio_keys
 from mmlake.dedup.prints import Ragged
 from tests.dedup.numba_there import needs_numba
 
@@ -27,8 +29,8 @@ def prints(rng):
 
 def in_both_ways(monkeypatch, made):
     found = []
-    for kernels in (None, sound_kernels.kernels()):
-        monkeypatch.setattr(sound_kernels, "compiled", lambda num, found=kernels: found)
+    for kernels in (None, audio_kernels.kernels()):
+        monkeypatch.setattr(audio_kernels, "compiled", lambda num, found=kernels: found)
         found.append(made())
     return found
 
@@ -40,7 +42,7 @@ def test_compiled_and_plain_code_find_the_same_common_parts(seed, monkeypatch):
     pairs = [sorted((one, other), key=len) for one in rows for other in rows]
 
     def made():
-        return [audio_align.common_part(short, long, **HOW[seed % 2]) for short, long in pairs]
+        return [align.common_part(short, long, **HOW[seed % 2]) for short, long in pairs]
 
     plain, compiled = in_both_ways(monkeypatch, made)
     assert plain == compiled
@@ -53,7 +55,7 @@ def test_compiled_and_plain_code_see_the_same_strangers(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     words = [Ragged.of(prints(rng)) for _ in range(2)]
     # fewer signs of each half, so that strangers share keys
-    kinds = [kind._replace(signs=5, brief=200) for kind in audio._KINDS]
+    kinds = [kind._replace(signs=5, brief=200) for kind in fingerprints._KINDS]
     keys = audio_keys.together([audio_keys.keys_of(rows, kind) for rows, kind in zip(words, kinds, strict=True)])
     everybody = np.arange(len(keys))
 
@@ -71,11 +73,11 @@ def test_the_80th_percentile_is_that_of_numpy_to_the_last_bit(num):
     rng = np.random.default_rng(num)
     for _ in range(50):
         values = rng.integers(0, 60, num) / 2
-        assert audio_align._usual(values) == np.percentile(values, 80)
+        assert align._usual(values) == np.percentile(values, 80)
 
 
 @pytest.mark.parametrize("window", [1, 8, 50])
 def test_sums_of_windows_are_those_of_a_convolution(window):
     values = np.random.default_rng(window).integers(-9, 60, 30) / 2
     expected = np.convolve(values, np.ones(min(window, 30)), "valid")
-    assert audio_align._in_windows(values, window).tolist() == expected.tolist()
+    assert align._in_windows(values, window).tolist() == expected.tolist()

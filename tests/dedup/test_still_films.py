@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from mmlake.dedup import DedupSettings, video
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.matching import INSIDE, NONE, SAME
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.video_matcher import METHODS, FilmMatcher
+from mmlake.dedup.video import fingerprints
+from mmlake.dedup.video.matcher import METHODS, FilmMatcher
 from tests.quality.test_quality_video_fidelity import film
 
 SETTINGS = DedupSettings()
@@ -31,7 +32,7 @@ def test_title_cards_are_no_copies_of_one_another_and_a_coarse_copy_is_one(tmp_p
     frames = [[card(title, ground)] * 48 for title in TITLES]
     paths = [film(tmp_path / f"{at}.mp4", one, crf=20) for at, one in enumerate(frames)]
     paths.append(film(tmp_path / "coarse.mp4", frames[0], crf=32))
-    prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
+    prints = [fingerprints.fingerprint(path, settings=SETTINGS) for path in paths]
     films = FilmMatcher({name: Ragged.of([each[name] for each in prints]) for name in METHODS}, SETTINGS)
     found = [films.compare(at, np.arange(at + 1, len(paths))).relation.tolist() for at in range(len(paths))]
     assert found[0] == [NONE] * (len(TITLES) - 1) + [SAME]
@@ -45,6 +46,6 @@ def test_a_card_is_no_part_of_a_longer_film_that_shows_another_one(tmp_path):
     long = [scenes[0]] * 24 + [card(TITLES[0], 0)] * 300 + [scenes[0]] * 24
     cards = [[card(title, 0)] * 10 for title in TITLES]
     paths = [film(tmp_path / f"{at}.mp4", one, crf=20) for at, one in enumerate([long, *cards])]
-    prints = [video.fingerprint(path, settings=SETTINGS) for path in paths]
+    prints = [fingerprints.fingerprint(path, settings=SETTINGS) for path in paths]
     films = FilmMatcher({name: Ragged.of([each[name] for each in prints]) for name in METHODS}, SETTINGS)
     assert films.compare(0, np.arange(1, len(paths))).mirrored().relation.tolist() == [INSIDE] + [NONE] * 4

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, text, text_kernels, text_pairs
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import HOLDS, INSIDE
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.text_matching import TextMatcher
-from mmlake.dedup.text_verdicts import CONTAINED
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text import pairs as text_pairs
+from mmlake.dedup.text.matcher import TextMatcher
+from mmlake.dedup.text.verdicts import CONTAINED
 from tests.dedup.numba_there import needs_numba
 from tests.dedup.test_text_walk import corpus
 
@@ -22,7 +25,7 @@ def family(seed):
     rng = np.random.default_rng(seed)
     texts, sources = corpus(rng, 90)
     order = rng.permutation(len(texts))
-    made, sources = list(text.prints([texts[at] for at in order])), sources[order]
+    made, sources = list(fingerprints.prints([texts[at] for at in order])), sources[order]
     others = [np.union1d(np.flatnonzero(sources == one), rng.integers(0, len(texts), 3)) for one in sources]
     return {name: Ragged.of([getattr(one, name) for one in made]) for name in ("shingles", "words")}, others
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmlake.dedup import DedupSettings, text, text_kernels
+from mmlake.dedup import DedupSettings
 from mmlake.dedup.criteria import CLOSENESS
-from mmlake.dedup.leaders import Walk, stars
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import OfItems
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of
-from mmlake.dedup.survivors import Standing
-from mmlake.dedup.text_matching import TextMatcher
+from mmlake.dedup.stars.leaders import Walk, stars
+from mmlake.dedup.stars.survivors import Standing
+from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text.matcher import TextMatcher
 from tests.dedup.numba_there import needs_numba
 from tests.dedup.text_edits import filled, page, replaced, words
 
@@ -87,7 +89,7 @@ def walks_of(seed, monkeypatch):
     """(what phase one comes to, the edges in the end), by the generic code and by the compiled one."""
     rng = np.random.default_rng(seed)
     texts, sources = corpus(rng, 120)
-    made, who = list(text.prints(texts)), standing_of(rng, len(texts))
+    made, who = list(fingerprints.prints(texts)), standing_of(rng, len(texts))
     prints = {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
     equal = digests_of(prints)
     if seed % 4 > 1:  # as if copies had equal prints: some of them are no followers of what takes their first

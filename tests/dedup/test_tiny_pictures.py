@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
-from mmlake.dedup import DedupSettings, image, image_matcher
+from mmlake.dedup import DedupSettings
+from mmlake.dedup.image import fingerprints, matcher
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged
 
@@ -35,9 +36,9 @@ def coded(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
 
 
 def is_copy(one: bytes, other: bytes) -> bool:
-    prints = [image.fingerprint(blob) for blob in (one, other)]
-    table = {name: Ragged.of([found[name] for found in prints]) for name in image.METHODS}
-    return image_matcher.matcher(table, DedupSettings()).compare(0, np.array([1])).relation[0] == SAME
+    prints = [fingerprints.fingerprint(blob) for blob in (one, other)]
+    table = {name: Ragged.of([found[name] for found in prints]) for name in fingerprints.METHODS}
+    return matcher.matcher(table, DedupSettings()).compare(0, np.array([1])).relation[0] == SAME
 
 
 def cropped(picture: Image.Image) -> Image.Image:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlake.dedup.vectors import _greedy
+from mmlake.dedup.vectors.matcher import _greedy
 
 
 def one_by_one(units: list[int], pairs: set[tuple[int, int]]) -> tuple[set[tuple[int, int]], list[int]]:

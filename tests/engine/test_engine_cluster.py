@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from mmlake import dedup
-from mmlake.dedup import text
 from mmlake.dedup.print_columns import by_digest
+from mmlake.dedup.text import fingerprints
 from mmlake.engine import Engine, EngineSettings
 from mmlake.errors import MissingExtra, SettingsError
 from tests import make
@@ -61,7 +61,7 @@ def prints(num: int = 300) -> list[pa.Table]:
     pages += [page.replace(page.split()[7], "changed") for page in pages[: num // 3]]
     rows = [
         {"digest": f"{at * 7919 % 10_007:064x}", "method": method, "hashes": hashes, "status": "ok"}
-        for at, one in enumerate(text.prints(pages))
+        for at, one in enumerate(fingerprints.prints(pages))
         for method, hashes in one._asdict().items()
     ]
     schema = pa.schema(

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from mmlake.dedup.image import upright
+from mmlake.dedup.image.fingerprints import upright
 from mmlake.errors import UnreadableItem
 from mmlake.evaluate.distortions import distort_image
 from mmlake.preprocess.image import image_track

@@ -12,7 +12,8 @@ from mmlake import pipeline, quality, schemas
 from mmlake.border import InProcess
 from mmlake.catalog import vector_column
 from mmlake.compute import Executor
-from mmlake.dedup import image, tiers
+from mmlake.dedup import tiers
+from mmlake.dedup.image import fingerprints
 from mmlake.embed import classical
 from mmlake.errors import RemoteUnavailable
 from mmlake.evaluate import Probe, ProbeSet
@@ -59,7 +60,7 @@ def broken(monkeypatch):
     victim = make.picture(1)
     owners = {
         "measures": (quality.image, "decoded"),
-        "fingerprints": (image, "fingerprint"),
+        "fingerprints": (fingerprints, "fingerprint"),
         "embeddings": (classical, "picture"),
     }
 

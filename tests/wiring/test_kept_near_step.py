@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mmlake import schemas
-from mmlake.dedup.video_detail import MOMENT_WORDS
-from mmlake.dedup.video_matcher import METHODS
+from mmlake.dedup.video.detail import MOMENT_WORDS
+from mmlake.dedup.video.matcher import METHODS
 from mmlake.lake import Lake
 from mmlake.steps import CORPUS_STEPS, run_step
 from mmlake.tables import Slot

@@ -12,7 +12,7 @@ import pytest
 from mmlake import dedup, pipeline
 from mmlake.border import InProcess
 from mmlake.compute import Executor
-from mmlake.dedup import image
+from mmlake.dedup.image import fingerprints
 from mmlake.errors import ContractBroken, UnreadableItem
 from mmlake.lake import Lake
 from mmlake.parts import BUILT_IN
@@ -95,7 +95,7 @@ def test_an_item_that_fails_in_two_tiers_is_a_row_of_each_and_one_letter_that_on
     good = lake_of(tmp_path, name="good")
     run(good)
     with monkeypatch.context() as patch:
-        patch.setattr(image, "fingerprint", fails(image.fingerprint, ValueError("torn")))
+        patch.setattr(fingerprints, "fingerprint", fails(fingerprints.fingerprint, ValueError("torn")))
         run(lake_of(tmp_path, second=fails(sizes, ValueError("torn"))))
     lake = lake_of(tmp_path)
     assert failed_in(lake) == [("byte-count", 5001), ("phash", 5001)]
@@ -111,7 +111,7 @@ def test_an_item_that_fails_in_two_tiers_is_a_row_of_each_and_one_letter_that_on
 
 def test_a_try_that_fails_in_both_tiers_again_is_one_attempt(tmp_path, monkeypatch):
     Clock(monkeypatch)
-    monkeypatch.setattr(image, "fingerprint", fails(image.fingerprint, ValueError("torn")))
+    monkeypatch.setattr(fingerprints, "fingerprint", fails(fingerprints.fingerprint, ValueError("torn")))
     lake = lake_of(tmp_path, second=fails(sizes, ValueError("torn")))
     run(lake)
     request_retries(lake, failed_rows(lake))
@@ -134,7 +134,9 @@ def test_an_item_that_fails_in_one_tier_is_made_by_the_other(tmp_path):
 
 def test_a_letter_of_two_failures_has_the_gravest_code_and_both_reasons(tmp_path, monkeypatch):
     """Trying again may help where it may help in one tier."""
-    monkeypatch.setattr(image, "fingerprint", fails(image.fingerprint, UnreadableItem(3004, "pixels=9 not in [1, 8]")))
+    monkeypatch.setattr(
+        fingerprints, "fingerprint", fails(fingerprints.fingerprint, UnreadableItem(3004, "pixels=9 not in [1, 8]"))
+    )
     lake = lake_of(tmp_path, second=fails(sizes, UnreadableItem(3102, "seconds=600 not in [0, 599]")))
     run(lake)
     assert failed_in(lake) == [("byte-count", 3102), ("phash", 3004)]

@@ -1,0 +1,149 @@
+"""Near duplicates of pictures: prints of one picture, and the tier's matcher of many.
+
+Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole picture, then of what lies inside uniform
+borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, the size, whether it
+is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart) and "tint" (chroma, but
+of JPEGs that are no drawings). A grey copy is a near duplicate, a drawing in other colours is none. Candidates come
+from hashes (`image.matcher`), verdicts from the thumbnails (`image.alignment`).
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.criteria import Criterion, close_within, length_of
+from mmlake.dedup.image import perceptual, recoding, tints
+from mmlake.errors import UnreadableItem
+from mmlake.picture_borders import WHOLE, bars, content, cut
+from mmlake.picture_pieces import DETAIL_PX, pieces
+from mmlake.pictures import draft_colour, picture_formats, shown
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+METHOD, MIRRORED, ROTATED, CROPPED = "phash", "phash-mirrored", "phash-rotated", "phash-cropped"
+RECODED = "phash-recoded"  # one of the two was made of the other by coding it anew (`recoding`)
+METHODS = (METHOD, "luma", "layout", "detail", "tint", "blocks")
+PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED, RECODED)
+SIDE, SMALL_SIDE = 64, 32  # px of the thumbnail; the small one holds all that a picture of few pixels has
+SMALL_PX = 48  # shorter side of a picture that has the small one
+# In this order, each within what a copy without loss and the original differ by (docs/dedup.md). Copies change tones,
+# frame and detail each in its own way, so the original is closest to all of them: that decides before measures of a
+# picture alone, which noise and resampling mislead. What is coarsely compressed or a thumbnail goes before it, however
+# many copies it has; traces of compression decide between copies that show the same.
+FIDELITY = (
+    Criterion(name="enlarged", column="resampled_at", frame=("size", "height"), says="the original of an enlargement"),
+    Criterion(name="height", column="height_px", table="tracks", best=""),
+    Criterion(
+        name="recoded",
+        column="",
+        best="",
+        recoded=RECODED,
+        no_less=("colour", "depth"),
+        says="what the other one was made of by coding it anew",
+    ),
+    Criterion(
+        name="compression",
+        column="codec_quality",
+        tolerance=0.6,
+        spares="real_size",
+        says="fewer traces of compression",
+    ),
+    Criterion(name="resolution", column="detail_px", tolerance=0.8, says="no thumbnail"),
+    # of one picture in many sizes, as pages link them, the middle one is closest to the rest. Where most have one size,
+    # closeness knows better who was enlarged
+    Criterion(
+        name="real_size",
+        column="real_px",
+        also="side",
+        unless="size",
+        tolerance=0.1,
+        says="more pixels and more real resolution",
+    ),
+    close_within(3e-3),
+    Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
+    Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
+    Criterion(name="detail", column="detail_px", tolerance=0.5, says="more real resolution"),
+    Criterion(
+        name="size", column="width_px", table="tracks", best="usual", tolerance=0.2, share=0.5, says="usual size"
+    ),
+    close_within(5e-4),
+    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.45, says="not enlarged or blurred"),
+    Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
+    # of two copies closeness says nothing: one was shrunk, or the larger one was enlarged and has no more detail for it
+    Criterion(name="fineness", column="real_px", tolerance=0.3, says="more real resolution"),
+    Criterion(name="side", column="min_side_px", best="low", tolerance=0.3, says="not enlarged"),
+    Criterion(name="more", column="real_px", also="side", tolerance=0.1, says="more pixels and more real resolution"),
+    Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
+    close_within(2e-4),
+    Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
+    length_of("width_px"),
+)
+IS_SIGN, IS_DRAWING = 2, 3  # where the layout says so (`image.tints`)
+_MAX_PIXELS = 256_000_000
+
+
+def fingerprint(data: bytes) -> dict[str, np.ndarray]:
+    """Method -> hashes of the picture as a viewer shows it, EXIF orientation applied. Raises UnreadableItem."""
+    import cv2
+
+    seen, size_px, blocks = upright(data)
+    plane = np.asarray(seen.convert("L"))
+    toned = tints.tones(plane)
+    side = SMALL_SIDE if min(size_px) < SMALL_PX else SIDE
+    boxes = [content(plane), bars(plane)]
+    regions = list(dict.fromkeys([WHOLE, *boxes]))
+    planes = np.stack([_resized(cut(plane, box), perceptual.SIDE) for box in regions])
+    hashes, _ = perceptual.dct_hashes(planes)
+    layout = np.array([round(255 * edge) for box in boxes for edge in box], dtype=np.uint8)
+    thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA).astype(np.uint8)
+    is_sign = tints.is_sign(plane, toned, min(size_px))
+    flat = tints.flat_fraction(thumbnail.astype(np.float32))
+    is_drawing = is_sign or tints.is_drawing(flat, toned)
+    return {
+        METHOD: hashes,
+        "luma": perceptual.pack_bytes(thumbnail),
+        "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
+        "detail": perceptual.pack_bytes(pieces(plane)),
+        "tint": _tint(data, seen, is_asked=tints.may_be_drawn(flat, toned)),
+        "blocks": blocks,
+    }
+
+
+def _tint(data: bytes, seen: Image, *, is_asked: bool) -> NDArray[np.uint64]:
+    """Chroma, where it is asked for or known anyway. seen: the picture as it was decoded; of a JPEG in grey alone, then
+    it is decoded once more, at an eighth."""
+    from PIL import Image
+
+    if seen.mode != "L":
+        return perceptual.pack_bytes(tints.tints(seen))
+    if not is_asked:
+        return np.empty(0, np.uint64)
+    with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
+        draft_colour(picture, tints.REDUCED_PX)
+        return perceptual.pack_bytes(tints.tints(shown(picture)))
+
+
+def upright(data: bytes) -> tuple[Image, tuple[int, int], NDArray[np.uint64]]:
+    """(the first frame, opaque, at least 512 px where it has them, of a JPEG in grey; its size in px; what its file
+    keeps of blocks, as `recoding` has it)."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
+        size_px = picture.size
+        if picture.width * picture.height > _MAX_PIXELS:
+            raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
+        picture.draft("L", (DETAIL_PX, DETAIL_PX))
+        blocks = recoding.words_of(picture, size_px)
+        seen = shown(picture)
+        return seen if seen is not picture else picture.copy(), size_px, blocks
+
+
+def _resized(plane_HW: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
+    import cv2
+
+    return cv2.resize(plane_HW, (side, side), interpolation=cv2.INTER_AREA).astype(np.float64)

@@ -1,0 +1,366 @@
+"""Who stays of units that are one thing: source priority, a clean verdict, fidelity, closeness to the rest, digest.
+
+Fidelity is a list of criteria, each a number that was measured. Within a cluster they eliminate: those whose number is
+as good as the best one, within the criterion's tolerance, go on to the next. So noise of a measure decides nothing, and
+the outcome depends on the members alone. Across a whole corpus, where nobody knows yet what belongs together, the same
+numbers in steps of the tolerance give a total order.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.criteria import CLOSENESS, Criterion
+from mmlake.dedup.prints import Positions
+from mmlake.dedup.stars.outdone import by_both, by_its_original, copies_among
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mmlake.dedup.matching import MadeOf
+
+_STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many of the others, to find the finalists
+_FINALISTS = 12  # whose closeness to the rest is worked out
+_REST = 32  # of the others that it is worked out against
+_SEVERAL = 3  # copies make a coarse file an original: somebody saves one or two of any file
+_A_THIRD = 0.25  # less of a number: the other one has a third more
+_TINY = 1e-9
+_ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
+Mask = NDArray[np.bool_]
+# (units, for each a row of as many others) -> how close each is to these in the mean
+Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What decides between units; positions are rows of all arrays."""
+
+    rank: Positions  # of the digest, smaller stays
+    priority: NDArray[np.int64]  # smaller stays
+    is_clean: NDArray[np.bool_]
+    criteria: tuple[Criterion, ...]
+    values: NDArray[np.float64]  # of shape (units, criteria); NaN where unknown
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def take(self, rows: Positions) -> Standing:
+        """These units, in this order."""
+        return Standing(self.rank[rows], self.priority[rows], self.is_clean[rows], self.criteria, self.values[rows])
+
+    def order(self) -> Positions:
+        """All positions, the one that would stay first."""
+        graded = (at for at, one in enumerate(self.criteria) if one.best and not (one.is_of_cluster or one.frame))
+        grades = [-self._grade(at) for at in graded]
+        keys = [self.priority, ~self.is_clean, *grades, self.rank]
+        return np.lexsort(keys[::-1]).astype(np.int64)
+
+    def allows(self, keepers: int | Positions, goers: int | Positions) -> NDArray[np.bool_]:
+        """Which of the ones may go for the others, whatever their fidelity: no source gives way to a lower one, no
+        clean unit to a flagged one."""
+        same = self.priority[goers] == self.priority[keepers]
+        is_clean = self.is_clean[keepers] | ~self.is_clean[goers]
+        allowed: NDArray[np.bool_] = np.atleast_1d((self.priority[goers] > self.priority[keepers]) | (same & is_clean))
+        return allowed
+
+    def elect(
+        self, members: Positions, closeness: Closeness, *, rest: Positions | None = None, made_of: MadeOf | None = None
+    ) -> int:
+        """The member that stays. rest: what a member should be close to, in place of the members. made_of: which was
+        made of which by coding it anew, where that is known."""
+        others, left = members if rest is None else rest, self._first(members)
+        originals = left[:0]  # of several others
+        for at, criterion in enumerate(self.criteria):
+            if len(left) == 1:
+                break
+            if criterion.is_closeness:
+                left = self._closest(left, others, closeness, slack=criterion.margin)
+            elif criterion.best == "usual":
+                left = self._usual(left, at, others)
+            elif criterion.recoded:
+                left, originals = self._originals(left, at, made_of)
+            elif criterion.is_of_pairs:
+                if not self._have_alike(others[None], at)[0]:
+                    witnesses = others[~self._are_outdone(others, left, at)] if criterion.silences else others
+                    others, left = witnesses, left[~self._are_outdone(left, left, at)]
+            elif criterion.best:
+                best = self._best(left, at)
+                left = np.union1d(best, self._spared(originals, best, at)) if criterion.spares else best
+        return int(left[np.argmin(self.rank[left])])
+
+    def elect_alike(self, members: Positions, closeness: Closeness, *, made_of: MadeOf | None = None) -> Positions:
+        """What `elect` says of each of many clusters of one size, of shape (clusters, size); -1 where so many are left
+        that they have to be asked in turn."""
+        num, size = members.shape
+        rows = np.take_along_axis(members, np.argsort(self.rank[members], axis=1), axis=1)  # the first one would stay
+        left = self.priority[rows] == self.priority[rows].min(axis=1, keepdims=True)
+        is_clean = self.is_clean[rows] & left
+        left = np.where(is_clean.any(axis=1, keepdims=True), is_clean, left)
+        is_open = np.ones(num, np.bool_)
+        for at, criterion in enumerate(self.criteria):
+            if criterion.is_closeness and size > 2:
+                num_left = left.sum(axis=1)
+                is_open &= num_left <= _FINALISTS
+                asked = np.flatnonzero(is_open & (num_left > 1))
+                left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
+            elif criterion.best == "usual" and size > 2:
+                left = self._are_usual(rows, left, at)
+            elif criterion.recoded and made_of is not None and size > 1:
+                is_open &= size == 2  # of more, who was made of whom is asked in turn
+                asked = np.flatnonzero(left.all(axis=1) & is_open)
+                left[asked] &= self._are_originals(rows[asked, :2], at, made_of)
+            elif criterion.is_of_pairs:
+                outdone = self._outdone_by(rows, left, at)
+                if criterion.silences:  # of others some have no say
+                    is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)
+                left &= ~outdone
+            elif criterion.best and not criterion.is_of_cluster:
+                left &= self._are_best(rows, left, at)
+        winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
+        winners[~is_open] = -1
+        return winners
+
+    def _first(self, members: Positions) -> Positions:
+        """Those of the best source, the clean ones of them where there are any."""
+        left = members[self.priority[members] == self.priority[members].min()]
+        clean: Positions = left[self.is_clean[left]]
+        return clean if len(clean) else left
+
+    def _originals(self, left: Positions, at: int, made_of: MadeOf | None) -> tuple[Positions, Positions]:
+        """(those left that were not made of another one, those of them that several were made of)."""
+        if made_of is None:
+            return left, left[:0]
+        if len(left) > _STARTERS:
+            left = left[self.take(left).order()]
+        guards = [self._named(name) for name in self.criteria[at].no_less]
+        is_copy, num_copies = copies_among(left, made_of, values_NG=self.values[left][:, guards], most=_STARTERS)
+        return left[~is_copy], left[num_copies >= _SEVERAL]
+
+    def _spared(self, originals: Positions, best: Positions, at: int) -> Positions:
+        name = self.criteria[at].spares
+        columns = [self._named(name), self._named(self.criteria[self._named(name)].also)]
+        own, its = self.values[originals][:, columns], self.values[best][:, columns]
+        spared: Positions = originals[~by_both(own, its, tolerance=_A_THIRD)]
+        return spared
+
+    def _are_originals(self, pairs: Positions, at: int, made_of: MadeOf) -> Mask:
+        """Which of two were not made of the other. pairs: of shape (clusters, 2)."""
+        values = self.values[pairs][..., [self._named(name) for name in self.criteria[at].no_less]]
+        is_copy = np.stack([made_of(pairs[:, one], pairs[:, 1 - one]) for one in range(2)], axis=1)
+        is_copy &= ~(values[:, ::-1] < values).any(axis=2)
+        originals: Mask = ~is_copy
+        return originals
+
+    def _are_closest(self, rows: Positions, left: Mask, closeness: Closeness, *, slack: float) -> Mask:
+        """Which of those left are as close to the others as the closest. rows: clusters, sorted by rank."""
+        cluster, at = np.nonzero(left)
+        others = np.arange(min(rows.shape[1] - 1, _REST))
+        others = others + (others >= at[:, None])
+        means = np.full(rows.shape, -np.inf)
+        if len(cluster):
+            means[cluster, at] = closeness(rows[cluster, at], rows[cluster[:, None], others])
+        closest: Mask = means >= means.max(axis=1, keepdims=True) - slack
+        return closest
+
+    def _are_best(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Which are unknown, or as good as the best one of those left."""
+        criterion, values = self.criteria[at], self.values[rows, at]
+        is_known = ~np.isnan(values) & left
+        signed = np.where(is_known, values if criterion.best == "high" else -values, -np.inf)
+        best = np.where(is_known.any(axis=1), signed.max(axis=1), 0.0)[:, None]
+        size = np.where(is_known, np.abs(values), 0.0)
+        slack = np.maximum(criterion.margin, criterion.tolerance * np.maximum(size, np.abs(best))) + _TINY
+        as_good: Mask = ~is_known | (signed >= best - slack)
+        return as_good
+
+    def _outdone_by(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Which have another one of their cluster among those left with more of both numbers."""
+        outdone = np.zeros(rows.shape, np.bool_)
+        is_asked = (left.sum(axis=1) > 1) & ~self._have_alike(rows, at)
+        if self.criteria[at].frame:
+            is_asked &= (~np.isnan(self.values[rows, at])).any(axis=1)  # hardly any
+        for cluster in np.flatnonzero(is_asked).tolist():
+            outdone[cluster] = self._are_outdone(rows[cluster], rows[cluster][left[cluster]], at)
+        return outdone
+
+    def _have_alike(self, rows: Positions, at: int) -> NDArray[np.bool_]:
+        """Which clusters of three and more have one number of what `unless` names in most of their members."""
+        if not self.criteria[at].unless or rows.shape[1] < 3:
+            return np.zeros(len(rows), np.bool_)
+        values = self.values[rows, self._named(self.criteria[at].unless)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # nobody's is known
+            median = np.nanmedian(values, axis=1, keepdims=True)
+        is_alike = np.abs(values - median) <= _ALIKE * np.abs(median)
+        alike: NDArray[np.bool_] = is_alike.sum(axis=1) > _MOST * rows.shape[1]
+        return alike
+
+    def _named(self, name: str) -> int:
+        return next(at for at, one in enumerate(self.criteria) if one.name == name)
+
+    def _are_outdone(self, units: Positions, by: Positions, at: int) -> Mask:
+        """Which give way to one of the others by both numbers."""
+        criterion = self.criteria[at]
+        columns = [at, *(self._named(name) for name in criterion.frame or (criterion.also,))]
+        own, its = self.values[units][:, columns], self.values[by][:, columns]
+        if criterion.frame:
+            return by_its_original(own, its)
+        return by_both(own, its, tolerance=criterion.tolerance)
+
+    def _are_usual(self, rows: Positions, left: Mask, at: int) -> Mask:
+        """Those left that are near the median of their cluster, where three and more are known and enough are near."""
+        criterion, values = self.criteria[at], self.values[rows, at]
+        num_known = (~np.isnan(values)).sum(axis=1)
+        usual = np.full(len(rows), np.nan)
+        for num in np.unique(num_known[num_known > 2]):
+            some = num_known == num
+            known = values[some]
+            usual[some] = np.median(known[~np.isnan(known)].reshape(-1, num), axis=1)
+        slack = np.maximum(criterion.margin, criterion.tolerance * np.abs(usual))
+        is_near = np.abs(values - usual[:, None]) <= slack[:, None]
+        is_usual = (num_known > 2) & (is_near.sum(axis=1) > criterion.share * num_known)
+        near = left & (is_near | np.isnan(values))
+        return np.where((near.any(axis=1) & is_usual)[:, None], near, left)
+
+    def reason(self, keeper: int, goer: int, *, num_members: int = 2, method: str = "") -> str:
+        """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
+        three and more, closeness decides before what comes after it in the list. method: of their pair."""
+        if self.priority[keeper] != self.priority[goer]:
+            return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
+        if self.is_clean[keeper] != self.is_clean[goer]:
+            return "clean before flagged"
+        of_cluster = ""
+        for at, criterion in enumerate(self.criteria):
+            one, other = self.values[keeper, at], self.values[goer, at]
+            if criterion.recoded:
+                if criterion.recoded == method:
+                    return criterion.says
+            elif criterion.is_of_cluster:
+                of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
+            elif criterion.best and self._is_better(at, keeper, goer):
+                numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
+                measured = f"{criterion.says}: {criterion.column}={numbers}"
+                return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
+        return of_cluster
+
+    def _is_better(self, at: int, keeper: int, goer: int) -> bool:
+        one, other = self.values[keeper, at], self.values[goer, at]
+        if self.criteria[at].is_of_pairs:
+            return bool(self._are_outdone(np.array([goer]), np.array([keeper]), at)[0])
+        if math.isnan(one) or math.isnan(other):
+            return False
+        return self._as_good(at, one, other) and not self._as_good(at, other, one)
+
+    def _grade(self, at: int) -> NDArray[np.float64]:
+        """The values of a criterion in steps of its tolerance, higher is better; unknown ones stand last."""
+        criterion, values = self.criteria[at], self.values[:, at]
+        if criterion.margin:
+            steps = np.floor(values / criterion.margin)
+        elif not criterion.tolerance:
+            steps = values
+        else:
+            with np.errstate(invalid="ignore"):
+                steps = np.sign(values) * np.floor(np.log1p(np.abs(values) / _TINY) / math.log1p(criterion.tolerance))
+        steps = steps if criterion.best == "high" else -steps
+        return np.where(np.isnan(steps), -np.inf, steps)
+
+    def _best(self, left: Positions, at: int) -> Positions:
+        values = self.values[left, at]
+        if np.isnan(values).all():
+            return left
+        best = np.nanmax(values) if self.criteria[at].best == "high" else np.nanmin(values)
+        return left[[math.isnan(value) or self._as_good(at, float(value), float(best)) for value in values]]
+
+    def _usual(self, left: Positions, at: int, members: Positions) -> Positions:
+        known = self.values[members, at]
+        known = known[~np.isnan(known)]
+        if len(known) < 3:
+            return left
+        usual, criterion = float(np.median(known)), self.criteria[at]
+        slack = max(criterion.margin, criterion.tolerance * abs(usual))
+        if np.count_nonzero(np.abs(known - usual) <= slack) <= criterion.share * len(known):
+            return left
+        near = left[~(np.abs(self.values[left, at] - usual) > slack)]
+        return near if len(near) else left
+
+    def _as_good(self, at: int, value: float, best: float) -> bool:
+        criterion = self.criteria[at]
+        slack = max(criterion.margin, criterion.tolerance * max(abs(best), abs(value))) + _TINY
+        return value >= best - slack if criterion.best == "high" else value <= best + slack
+
+    def _closest(self, left: Positions, members: Positions, closeness: Closeness, *, slack: float) -> Positions:
+        if len(members) < 3:
+            return left
+        rest = members[np.argsort(self.rank[members])]
+        if len(left) > _FINALISTS:
+            left = left[self.take(left).order()][:_STARTERS]
+            means = closeness(left, _but_itself(left, rest, _FEW))
+            left = left[np.argsort(-means, kind="stable")[:_FINALISTS]]
+        means = closeness(left, _but_itself(left, rest, _REST))
+        closest: Positions = left[means >= means.max() - slack]
+        return closest
+
+
+def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:
+    """Of each the first of the rest, which it is one of, but itself: of shape (left, at most so many)."""
+    first = rest[: most + 1]
+    is_in = first != left[:, None]
+    is_in[is_in.all(axis=1), -1] = False
+    others: Positions = np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
+    return others
+
+
+def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:
+    """Of a table with digest, priority, is_clean and a column for each criterion's name."""
+    import pyarrow as pa
+
+    num = nodes.num_rows
+    values = np.full((num, len(criteria)), np.nan)
+    for at, criterion in enumerate(criteria):
+        if criterion.is_of_column:
+            values[:, at] = nodes[criterion.name].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return Standing(
+        _ranks(nodes["digest"]),
+        nodes["priority"].to_numpy(zero_copy_only=False).astype(np.int64),
+        nodes["is_clean"].to_numpy(zero_copy_only=False).astype(np.bool_),
+        tuple(criteria),
+        values,
+    )
+
+
+def rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
+    """The rows of these digests, in their order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
+
+
+def in_order(num: int) -> Standing:
+    """Units of which nothing is known: the first one stays, but for closeness to the rest."""
+    unknown = np.full((num, 1), np.nan)
+    return Standing(np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), unknown)
+
+
+def by_digest(digests: Sequence[str]) -> Standing:
+    """Units of which nothing is known: the smallest digest stays, but for closeness to the rest."""
+    import pyarrow as pa
+
+    num = len(digests)
+    rank = _ranks(pa.chunked_array([pa.array(digests, pa.string())]))
+    return Standing(rank, np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), np.full((num, 1), np.nan))
+
+
+def _ranks(digests: pa.ChunkedArray) -> Positions:
+    import pyarrow.compute as pc
+
+    rank = np.empty(len(digests), np.int64)
+    rank[pc.sort_indices(digests).to_numpy()] = np.arange(len(digests))
+    return rank
