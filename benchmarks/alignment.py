@@ -24,9 +24,10 @@ import numpy as np
 import soundfile
 import soxr
 
-from mmlake.preprocess import AlignSettings, agreement
-from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess import AlignSettings
+from mmlake.preprocess.transcripts import agreement
+from mmlake.preprocess.transcripts.align import Aligner
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.sample import voices
 from mmlake.sample.sentences import SENTENCES
 

@@ -22,11 +22,11 @@ from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import DedupSettings
 from mmlake.dedup.video.fingerprints import KeptFilm, fingerprint
 from mmlake.film_frames import FrameKeeper
-from mmlake.preprocess.container import Decoding, FrameClock
-from mmlake.preprocess.film_reader import FilmReader
-from mmlake.preprocess.gops import GopReader
-from mmlake.preprocess.planes import pixel_aspect
+from mmlake.preprocess.containers.container import Decoding, FrameClock
 from mmlake.preprocess.settings import KEYFRAMES, PreprocessSettings
+from mmlake.preprocess.visual.film_reader import FilmReader
+from mmlake.preprocess.visual.gops import GopReader
+from mmlake.preprocess.visual.planes import pixel_aspect
 
 
 def cpu_s() -> float:

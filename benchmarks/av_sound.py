@@ -38,10 +38,10 @@ from mmlake.decoders import frames, open_media
 from mmlake.dedup.audio.fingerprints import fingerprint
 from mmlake.loader import DECODERS
 from mmlake.preprocess import AlignSettings
-from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.align import Aligner
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.sample import voices
 from mmlake.sample.sentences import spoken
 from mmlake.speech.vad import silero

@@ -25,11 +25,11 @@ import numpy as np
 import soundfile
 from alignment import RATE_HZ, synthesized
 
-from mmlake.preprocess.places import Spoken
 from mmlake.preprocess.settings import PreprocessSettings, UnitSettings
-from mmlake.preprocess.silences import read_levels
-from mmlake.preprocess.units import LongItem, split_film, split_recording
-from mmlake.preprocess.utterances import of_words
+from mmlake.preprocess.tiling.places import Spoken
+from mmlake.preprocess.tiling.silences import read_levels
+from mmlake.preprocess.tiling.units import LongItem, split_film, split_recording
+from mmlake.preprocess.transcripts.utterances import of_words
 from mmlake.preprocess.video import video_track
 from mmlake.sample.sentences import SENTENCES
 

@@ -18,7 +18,7 @@ from mmlake import preprocess
 from mmlake.captions.error_rates import ErrorRates, error_rates
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
-from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 from mmlake.schemas.captions import CAPTIONS, CORRECTION
 from mmlake.tables import Slot
 

@@ -8,7 +8,6 @@ Nothing is judged here but whether an item can be decoded at all.
 
 from __future__ import annotations
 
-from mmlake.preprocess.alignments import alignments
 from mmlake.preprocess.decoding import (
     AUDIO_DECODER,
     IMAGE_DECODER,
@@ -19,11 +18,12 @@ from mmlake.preprocess.decoding import (
     Encoded,
 )
 from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSettings
-from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
-from mmlake.preprocess.tiling import check_tiling
+from mmlake.preprocess.tiling.check import check_tiling
+from mmlake.preprocess.tiling.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
+from mmlake.preprocess.tiling.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
 from mmlake.preprocess.tracks import ITEM_COLUMNS, tracks
-from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
-from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
+from mmlake.preprocess.transcripts.alignments import alignments
+from mmlake.preprocess.transcripts.recognition import RECOGNIZERS, Recognizer
 
 __all__ = [
     "AUDIO_DECODER",

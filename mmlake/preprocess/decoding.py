@@ -12,13 +12,13 @@ from pathlib import Path
 
 from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.audio import audio_track
-from mmlake.preprocess.embedded_subtitles import embedded_cues
 from mmlake.preprocess.image import image_track
-from mmlake.preprocess.keyframes import Keyframe
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import normalize, text_track
+from mmlake.preprocess.transcripts.embedded_subtitles import embedded_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 from mmlake.preprocess.video import video_track
+from mmlake.preprocess.visual.keyframes import Keyframe
 from mmlake.speech import VOICE_DETECTORS
 
 

@@ -50,8 +50,8 @@ class PreprocessSettings:
     # frames of a film: "all", or "keyframes", and only the groups between keyframes that differ; several times faster,
     # and what only all frames show is null (docs/preprocess.md)
     shot_detector: str = "twin"
-    # row of SHOT_DETECTORS (mmlake/preprocess/shot_detectors.py): twin, scenedetect-adaptive, scenedetect-content,
-    # transnetv2; all but the first need the extra `shots`
+    # row of SHOT_DETECTORS (mmlake/preprocess/visual/shot_detectors.py): twin, scenedetect-adaptive,
+    # scenedetect-content, transnetv2; all but the first need the extra `shots`
     cut_min_change: float = 6.0
     # grey levels; mean change between two neighbouring frames below which there is no cut (synthetic clips and real
     # clips, docs/preprocess.md)
@@ -75,8 +75,8 @@ class PreprocessSettings:
     keyframe_displacement: float = 24.0
     # grey levels; mean difference to the last kept frame of the shot that makes one more keyframe
     keyframe_feature: str = "classical"
-    # row of KEYFRAME_FEATURES (mmlake/preprocess/keyframe_features.py) that displacement is measured by: classical, or
-    # dinov2 with weights from `keyframe_model`
+    # row of KEYFRAME_FEATURES (mmlake/preprocess/visual/keyframe_features.py) that displacement is measured by:
+    # classical, or dinov2 with weights from `keyframe_model`
     keyframe_model: str = ""
     # directory of the weights of `keyframe_feature`
     keyframe_distance: float = 0.5

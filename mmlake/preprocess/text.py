@@ -15,8 +15,8 @@ from mmlake.formats.text_encodings import marked_encoding
 from mmlake.formats.texts import decode_text
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.subtitles import is_subtitles, parse_cues
-from mmlake.preprocess.timed_files import has_form
+from mmlake.preprocess.transcripts.subtitles import is_subtitles, parse_cues
+from mmlake.preprocess.transcripts.timed_files import has_form
 
 _NEWLINES = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # where very many accents may stand on one letter: no letters, digits, blanks or signs of ASCII

@@ -18,7 +18,7 @@ from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.speech_recognition import SpeechRecognizer
+from mmlake.preprocess.transcripts.recognition import SpeechRecognizer
 from mmlake.progress import Advance, silent
 from mmlake.records import CAPTION
 from mmlake.store import Blobs

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
-from mmlake.preprocess.bare_streams import is_of_a_pipe
-from mmlake.preprocess.container import Decoding, FrameClock, check_complete, claimed_s, opened
+from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
+from mmlake.preprocess.containers.container import Decoding, FrameClock, check_complete, claimed_s, opened
 from mmlake.preprocess.damage import add_bad_pages
-from mmlake.preprocess.film_reader import FilmReader
-from mmlake.preprocess.gops import GopReader
-from mmlake.preprocess.keyframes import Keyframe
-from mmlake.preprocess.planes import pixel_aspect
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
+from mmlake.preprocess.visual.film_reader import FilmReader
+from mmlake.preprocess.visual.gops import GopReader
+from mmlake.preprocess.visual.keyframes import Keyframe
+from mmlake.preprocess.visual.planes import pixel_aspect
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream

@@ -1,7 +1,7 @@
 """Damaged moving pictures: measures of a unit from the traces that its signals hold, and the rules that judge them.
 
-Enters: the signals of a unit, whose fields were collected from every frame (`mmlake/preprocess/picture_faults.py`), so
-that nothing is decoded here and a span of a long film is judged by its own frames. A unit whose signals were made
+Enters: the signals of a unit, whose fields were collected from every frame (`preprocess/visual/picture_faults.py`),
+so that nothing is decoded here and a span of a long film is judged by its own frames. A unit whose signals were made
 without traces has no such measures.
 """
 

@@ -12,7 +12,7 @@ from mmlake.bench.av.rows import Run
 from mmlake.bench.av.shot_films import Style, film
 from mmlake.bench.av.shots import generated, labelled, matched
 from mmlake.errors import SettingsError
-from mmlake.preprocess import shot_detectors
+from mmlake.preprocess.visual import shot_detectors
 from tests.thorough import drawn
 
 SHORT = Style(num_shots=3, shot_s=(1.6, 1.8), kinds=("cut",), shake=(0.002,), flash_fraction=0)

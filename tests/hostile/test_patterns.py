@@ -14,9 +14,9 @@ import pytest
 from mmlake.formats import sniff
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import is_html, strip_tags
-from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import normalize
-from mmlake.preprocess.utterances import _CLAUSE_END, _SENTENCE_END
+from mmlake.preprocess.transcripts.subtitles import parse_cues
+from mmlake.preprocess.transcripts.utterances import _CLAUSE_END, _SENTENCE_END
 from mmlake.quality.transcript import _spoken
 
 MANY = 100_000

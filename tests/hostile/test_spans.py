@@ -12,9 +12,9 @@ from mmlake import schemas
 from mmlake.lake import Lake
 from mmlake.pipeline import refresh, run_tables
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import text_track
-from mmlake.preprocess.unit_tracks import unit_tracks
+from mmlake.preprocess.tiling.unit_tracks import unit_tracks
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 from tests import make
 from tests.sources.source_builders import jsonl, land, parquet, rows_of
 

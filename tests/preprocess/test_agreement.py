@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mmlake.preprocess import agreement
-from mmlake.preprocess.agreement import NUMBER, PHONES, compare, confidence, features
-from mmlake.preprocess.pronunciation import by_letters, in_words, pronounce
+from mmlake.preprocess.transcripts import agreement
+from mmlake.preprocess.transcripts.agreement import NUMBER, PHONES, compare, confidence, features
+from mmlake.preprocess.transcripts.pronunciation import by_letters, in_words, pronounce
 
 DICTIONARY = {"gold": "G OW L D", "fish": "F IH SH", "paint": "P EY N T", "nine": "N AY N", "bake": "B EY K"}
 

@@ -7,8 +7,8 @@ import pytest
 from speech import SENTENCES, auc, flac, melody, speech, with_noise
 
 from mmlake.preprocess import AlignSettings
-from mmlake.preprocess.align import IMPOSSIBLE, MISMATCH, Aligner, Alignment
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.align import IMPOSSIBLE, MISMATCH, Aligner, Alignment
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.sample import voices
 from tests.thorough import drawn
 

@@ -11,7 +11,8 @@ from speech import SENTENCES, flac, speech
 
 from mmlake import schemas
 from mmlake.errors import SettingsError
-from mmlake.preprocess import AlignSettings, align, alignments
+from mmlake.preprocess import AlignSettings, alignments
+from mmlake.preprocess.transcripts import align
 from mmlake.store import BlobStore
 
 

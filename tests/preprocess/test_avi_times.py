@@ -13,7 +13,7 @@ from preprocess_media import items
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.modalities import MODALITIES
 from mmlake.preprocess import PreprocessSettings, tracks
-from mmlake.preprocess.frame_times import frame_times
+from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.store import BlobStore
 
 NUM, CUT = 40, 21  # frames; the first one of another scene

@@ -20,7 +20,8 @@ from preprocess_media import items
 
 from mmlake.formats.sniff import HEAD_BYTES, kind_of
 from mmlake.modalities import MODALITIES
-from mmlake.preprocess import plane_kernels, tracks
+from mmlake.preprocess import tracks
+from mmlake.preprocess.visual import plane_kernels
 from mmlake.store import BlobStore
 
 GREY = "color=c=0x808080:size=64x48:rate=25:duration=1"

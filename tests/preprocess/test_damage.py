@@ -24,7 +24,7 @@ from mmlake.formats.matroska_checksums import bad_elements
 from mmlake.formats.sniff import kind_of
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
-from mmlake.preprocess.container import Decoding
+from mmlake.preprocess.containers.container import Decoding
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.video import video_track
 from mmlake.quality import IMAGE_RULES

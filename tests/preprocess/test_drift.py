@@ -8,8 +8,8 @@ from speech import SENTENCES, flac, speech
 
 from mmlake import schemas
 from mmlake.preprocess import alignments
-from mmlake.preprocess.drift import drift_of
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.drift import drift_of
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.store import BlobStore
 
 DURATION_S = 1800.0

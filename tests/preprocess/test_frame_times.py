@@ -10,8 +10,8 @@ import pytest
 from films import film, flashes, shown_us
 
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess import frame_times as module
-from mmlake.preprocess.frame_times import frame_times
+from mmlake.preprocess.containers import frame_times as module
+from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
 

@@ -8,10 +8,10 @@ from films import film
 from preprocess_media import photo
 
 from mmlake.errors import SettingsError
-from mmlake.preprocess import gops
-from mmlake.preprocess.planes import small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
+from mmlake.preprocess.visual import gops
+from mmlake.preprocess.visual.planes import small_planes
 
 KEYS = PreprocessSettings(decode="keyframes")
 GROUP = {"g": "25", "sc_threshold": "0", "keyint_min": "25"}

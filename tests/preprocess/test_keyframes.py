@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from preprocess_media import encoded
 
 from mmlake.errors import ModelMissing, SettingsError
-from mmlake.preprocess import keyframes
-from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.visual import keyframes
+from mmlake.preprocess.visual.keyframes import Candidates, Keyframe
 
 STILL = np.zeros(10, np.uint8)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from films import film
 
-from mmlake.preprocess.odd_frames import OddFrames
-from mmlake.preprocess.planes import SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
+from mmlake.preprocess.visual.odd_frames import OddFrames
+from mmlake.preprocess.visual.planes import SHOT_LUMA_HW
 
 H, W = SHOT_LUMA_HW
 

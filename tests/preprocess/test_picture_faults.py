@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mmlake.preprocess.picture_faults import PictureFaults
-from mmlake.preprocess.planes import small_planes
-from mmlake.preprocess.texture_faults import texture
+from mmlake.preprocess.visual.picture_faults import PictureFaults
+from mmlake.preprocess.visual.planes import small_planes
+from mmlake.preprocess.visual.texture_faults import texture
 
 RATE_HZ = 24
 

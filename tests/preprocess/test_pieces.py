@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mmlake.preprocess.pieces import PIECE_S, pieces
-from mmlake.preprocess.speech_recognition import _in_pieces
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.pieces import PIECE_S, pieces
+from mmlake.preprocess.transcripts.recognition import _in_pieces
+from mmlake.preprocess.transcripts.subtitles import Cue
 
 RATE_HZ = 16_000
 

@@ -11,8 +11,8 @@ from preprocess_media import tone, wav
 
 from mmlake.errors import MissingExtra, ModelMissing, SettingsError
 from mmlake.preprocess import RECOGNIZERS, PreprocessSettings
-from mmlake.preprocess import speech_recognition as recognize_module
-from mmlake.preprocess.speech_recognition import SpeechRecognizer
+from mmlake.preprocess.transcripts import recognition as recognize_module
+from mmlake.preprocess.transcripts.recognition import SpeechRecognizer
 
 SETTINGS = PreprocessSettings()
 

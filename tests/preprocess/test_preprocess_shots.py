@@ -9,10 +9,10 @@ import pytest
 from preprocess_media import photo, scene
 
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.camera_motion import unexplained
-from mmlake.preprocess.gradual import colours
-from mmlake.preprocess.planes import small_planes
-from mmlake.preprocess.shots import ShotFinder
+from mmlake.preprocess.visual.camera_motion import unexplained
+from mmlake.preprocess.visual.gradual import colours
+from mmlake.preprocess.visual.planes import small_planes
+from mmlake.preprocess.visual.shots import ShotFinder
 
 RATE = 25
 SETTINGS = PreprocessSettings()

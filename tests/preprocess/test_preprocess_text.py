@@ -9,8 +9,8 @@ import pytest
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import strip_tags
-from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import count_words, text_track
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 
 SETTINGS = PreprocessSettings()
 PARAGRAPH = (

@@ -13,9 +13,9 @@ from preprocess_media import scene, tone, video
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.bare_streams import is_of_a_pipe
-from mmlake.preprocess.planes import oriented_size
+from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
 from mmlake.preprocess.video import video_track
+from mmlake.preprocess.visual.planes import oriented_size
 
 SETTINGS = PreprocessSettings()
 TWO_SHOTS = [*scene(1, 40), *scene(2, 35)]

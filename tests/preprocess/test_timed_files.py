@@ -7,8 +7,8 @@ import random
 import pytest
 
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import text_track
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 
 SAID = [("he began", 0.1, 1.6), ("against the wizard", 1.6, 3.1), ('who "vanished" left', 3.2, 64.8)]
 

@@ -258,7 +258,7 @@ def test_many_spans_do_not_copy_their_item() -> None:
 
 _MANY_SPANS = """
 import pyarrow as pa
-from mmlake.preprocess.unit_tracks import unit_tracks
+from mmlake.preprocess.tiling.unit_tracks import unit_tracks
 from tests.preprocess.test_unit_tracks import tracks, units
 signal = {"luma": 1.0, "luma_std": 1.0, "sharpness": 1.0, "change": 1.0}
 film = tracks(duration_s=2000.0, signals=[signal | {"time_s": at / 8} for at in range(16_000)])

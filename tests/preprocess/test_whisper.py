@@ -11,8 +11,8 @@ from preprocess_media import tone, wav
 
 from mmlake.errors import ModelMissing, SettingsError
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.speech_recognition import SpeechRecognizer
-from mmlake.preprocess.whisper import chunks
+from mmlake.preprocess.transcripts.recognition import SpeechRecognizer
+from mmlake.preprocess.transcripts.whisper import chunks
 
 _SPECIAL = ("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>")
 _SPECIAL += ("<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>")

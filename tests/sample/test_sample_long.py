@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmlake import sample
-from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 from mmlake.sample import clips, voices
 from mmlake.sample.scripts import MIN_PAUSE_S, Script
 

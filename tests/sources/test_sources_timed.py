@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from source_builders import land, rows_of, tar, wav
 
-from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 
 SEGMENTS = [
     {"id": 0, "start": 0.1, "end": 1.6, "text": " He began.", "words": []},

@@ -14,7 +14,7 @@ from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.preprocess import align
+from mmlake.preprocess.transcripts import align
 from mmlake.sample import voices
 from mmlake.settings import Settings
 from mmlake.steps import row_steps, run_step

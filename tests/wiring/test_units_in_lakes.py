@@ -287,7 +287,7 @@ def test_other_lengths_cut_again_and_decode_nothing(own):
 
 
 def test_a_recording_that_cannot_be_cut_is_one_row_one_letter_and_is_tried_again_alone(own, monkeypatch):
-    cutting, tried = import_module("mmlake.preprocess.units"), []
+    cutting, tried = import_module("mmlake.preprocess.tiling.units"), []
     lake, original = opened(own), cutting.recording_places
     slot = Slot("units", "audio", lake.registry.keys("audio")[0])
     good = {table: lake.tables.stamp(replace(slot, table=table)).data_version for table in ROW_TABLES}

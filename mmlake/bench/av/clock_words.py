@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mmlake.bench.av.rows import AvRow, Run
 from mmlake.preprocess import AlignSettings
-from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.drift import drift_of
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.align import Aligner
+from mmlake.preprocess.transcripts.drift import drift_of
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.quality.measurement import Subject
 from mmlake.quality.transcript import (
     FOREIGN_WORDS,

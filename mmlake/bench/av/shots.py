@@ -69,7 +69,7 @@ def _read(path: Path) -> list[Transition]:
 
 def _figures(films: list[tuple[Path, list[Transition]]], case: str, run: Run) -> Iterator[AvRow]:
     """The rows of every detector that is installed."""
-    from mmlake.preprocess.shot_detectors import SHOT_DETECTORS
+    from mmlake.preprocess.visual.shot_detectors import SHOT_DETECTORS
 
     for name in SHOT_DETECTORS:
         taken = films[: _SLOW.get(name, len(films))]

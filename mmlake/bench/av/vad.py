@@ -17,10 +17,10 @@ import numpy as np
 from mmlake.bench.av.rows import AvRow, Part, Run
 from mmlake.errors import SettingsError
 from mmlake.preprocess.audio import audio_track
-from mmlake.preprocess.places import Spoken
 from mmlake.preprocess.settings import PreprocessSettings, UnitSettings
-from mmlake.preprocess.units import LongItem, split_recording
-from mmlake.preprocess.utterances import of_speech
+from mmlake.preprocess.tiling.places import Spoken
+from mmlake.preprocess.tiling.units import LongItem, split_recording
+from mmlake.preprocess.transcripts.utterances import of_speech
 from mmlake.quality.audio import levels
 from mmlake.quality.noise import snr_db
 from mmlake.sample import voices

@@ -17,8 +17,8 @@ from mmlake.captions.correction import Line, by_glossary, corrected, questions
 from mmlake.captions.error_rates import error_rates
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.preprocess import AlignSettings
-from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.subtitles import Cue, parse_cues
+from mmlake.preprocess.transcripts.align import Aligner
+from mmlake.preprocess.transcripts.subtitles import Cue, parse_cues
 from mmlake.sample import voices
 from mmlake.speech.vad import silero
 

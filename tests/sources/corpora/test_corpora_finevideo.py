@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake.formats.timed_text import seconds_of, transcript_of
-from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import parse_cues
 from tests.sources.corpora.builders import FINEVIDEO_JSON, finevideo, finevideo_record, landed, metadata
 from tests.sources.source_builders import brief, mp4, rows_of
 

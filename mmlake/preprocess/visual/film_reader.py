@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import Film
 from mmlake.film_frames import FrameKeeper
-from mmlake.preprocess.container import FrameClock
-from mmlake.preprocess.keyframes import Candidates, Keyframe
-from mmlake.preprocess.odd_frames import OddFrames
-from mmlake.preprocess.picture_faults import PictureFaults
-from mmlake.preprocess.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
+from mmlake.preprocess.containers.container import FrameClock
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.shot_detectors import shot_detector
-from mmlake.preprocess.shots import Boundary
+from mmlake.preprocess.visual.keyframes import Candidates, Keyframe
+from mmlake.preprocess.visual.odd_frames import OddFrames
+from mmlake.preprocess.visual.picture_faults import PictureFaults
+from mmlake.preprocess.visual.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
+from mmlake.preprocess.visual.shot_detectors import shot_detector
+from mmlake.preprocess.visual.shots import Boundary
 
 if TYPE_CHECKING:
     import numpy as np

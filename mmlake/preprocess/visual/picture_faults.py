@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import COMPARED, INSPECTED, kernels
-from mmlake.preprocess.planes import lines_of
-from mmlake.preprocess.texture_faults import TEXTURES, texture
+from mmlake.preprocess.visual.plane_kernels import COMPARED, INSPECTED, kernels
+from mmlake.preprocess.visual.planes import lines_of
+from mmlake.preprocess.visual.texture_faults import TEXTURES, texture
 
 if TYPE_CHECKING:
     from av import VideoFrame

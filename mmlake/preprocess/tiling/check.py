@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.preprocess.splitting import SILENCE, STATIC, TOO_SHORT
-from mmlake.preprocess.unit_tracks import GAP, WHOLE
+from mmlake.preprocess.tiling.splitting import SILENCE, STATIC, TOO_SHORT
+from mmlake.preprocess.tiling.unit_tracks import GAP, WHOLE
 from mmlake.records import Digest, canonical_json, digest_of
 
 TIME_AXIS = "us"

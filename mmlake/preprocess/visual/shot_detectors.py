@@ -15,9 +15,9 @@ import numpy as np
 
 from mmlake.errors import MissingExtra, SettingsError
 from mmlake.optional import need
-from mmlake.preprocess.planes import SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.shots import Boundary, ShotFinder, contrast
+from mmlake.preprocess.visual.planes import SHOT_LUMA_HW
+from mmlake.preprocess.visual.shots import Boundary, ShotFinder, contrast
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mmlake.border import is_machine_fault
 from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess.subtitles import Cue
-from mmlake.preprocess.timed_files import plain_dialogue
+from mmlake.preprocess.transcripts.subtitles import Cue
+from mmlake.preprocess.transcripts.timed_files import plain_dialogue
 
 if TYPE_CHECKING:
     from av.container import InputContainer

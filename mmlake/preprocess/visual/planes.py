@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import cells, kernels
+from mmlake.preprocess.visual.plane_kernels import cells, kernels
 
 if TYPE_CHECKING:
     from fractions import Fraction

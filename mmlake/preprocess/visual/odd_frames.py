@@ -11,7 +11,7 @@ from array import array
 
 import numpy as np
 
-from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW
+from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_LUMA_HW
 
 # H height, W width of the cells
 # Share of the cells, and levels: chosen on 26 real films, 145 clean ones and one with broken frames. Of whole frames

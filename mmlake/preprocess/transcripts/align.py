@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess import agreement
-from mmlake.preprocess.pronunciation import Spoken, pronounce, tokens
 from mmlake.preprocess.settings import SOUND_RATE_HZ, AlignSettings
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts import agreement
+from mmlake.preprocess.transcripts.pronunciation import Spoken, pronounce, tokens
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.speech.cepstra import FRAMES_PER_S, features
 from mmlake.speech.denoise import signal_to_noise_db
 from mmlake.speech.phone_model import Scores, dictionary, phone_model

@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
-from mmlake.preprocess.plane_kernels import cells
-from mmlake.preprocess.texture_kernels import texture_kernels
+from mmlake.preprocess.visual.plane_kernels import cells
+from mmlake.preprocess.visual.texture_kernels import texture_kernels
 
 # H height, B halves of bands of 16 lines, W columns, L lines of all bands, N numbers of squares. Blocks of H.264 and
 # MPEG have 16 px, their transforms 8

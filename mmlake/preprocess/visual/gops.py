@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmlake.decoders import frames, open_media, picture_stream
-from mmlake.preprocess import gradual
-from mmlake.preprocess.film_reader import FilmReader
-from mmlake.preprocess.keyframes import Candidates
-from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW, signal, small_planes
-from mmlake.preprocess.shot_detectors import shot_detector
-from mmlake.preprocess.shots import Boundary
+from mmlake.preprocess.visual import gradual
+from mmlake.preprocess.visual.film_reader import FilmReader
+from mmlake.preprocess.visual.keyframes import Candidates
+from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_LUMA_HW, signal, small_planes
+from mmlake.preprocess.visual.shot_detectors import shot_detector
+from mmlake.preprocess.visual.shots import Boundary
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mmlake.preprocess.settings import UnitSettings
-from mmlake.preprocess.silences import HOP_US, Levels
-from mmlake.preprocess.splitting import INSIDE_WORD, SILENCE, STATIC, Places
-from mmlake.preprocess.utterances import NONE, Utterances
+from mmlake.preprocess.tiling.silences import HOP_US, Levels
+from mmlake.preprocess.tiling.splitting import INSIDE_WORD, SILENCE, STATIC, Places
+from mmlake.preprocess.transcripts.utterances import NONE, Utterances
 
 # N places, F frames, H hops, S signals
 Gap = tuple[int, int, str]

@@ -17,10 +17,10 @@ from mmlake.border import Failure
 from mmlake.environments import python_of
 from mmlake.errors import ModelMissing, SettingsError, UnreadableItem
 from mmlake.optional import need
-from mmlake.preprocess import whisper
-from mmlake.preprocess.pieces import Spans, pieces
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts import whisper
+from mmlake.preprocess.transcripts.pieces import Spans, pieces
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.speech.denoise import denoiser_of
 from mmlake.workers.script import Request, Script, run_script
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mmlake.preprocess.keyframe_features import Features, keyframe_features
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.visual.keyframe_features import Features, keyframe_features
 
 _FIRST_SPACING_S = 0.5
 _STILL = 1.0  # grey levels; noise of a sensor leaves less

@@ -21,16 +21,23 @@ import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
-from mmlake.preprocess.align import MISMATCH
 from mmlake.preprocess.checked_file import checked_file
-from mmlake.preprocess.frame_times import frame_times
-from mmlake.preprocess.places import Spoken, film_places, recording_places, silent_gaps, stands_still, static_gaps
+from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
-from mmlake.preprocess.silences import Levels, levels_of, read_levels
-from mmlake.preprocess.splitting import Piece, split
-from mmlake.preprocess.tiling import TIME_AXIS, named
-from mmlake.preprocess.unit_tracks import GAP, WHOLE
-from mmlake.preprocess.utterances import of_cues, of_speech, of_words
+from mmlake.preprocess.tiling.check import TIME_AXIS, named
+from mmlake.preprocess.tiling.places import (
+    Spoken,
+    film_places,
+    recording_places,
+    silent_gaps,
+    stands_still,
+    static_gaps,
+)
+from mmlake.preprocess.tiling.silences import Levels, levels_of, read_levels
+from mmlake.preprocess.tiling.splitting import Piece, split
+from mmlake.preprocess.tiling.unit_tracks import GAP, WHOLE
+from mmlake.preprocess.transcripts.align import MISMATCH
+from mmlake.preprocess.transcripts.utterances import of_cues, of_speech, of_words
 from mmlake.progress import Advance, silent
 from mmlake.store import Blobs
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mmlake.errors import ModelMissing, SettingsError
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.subtitles import Cue
 
 _FILES = ("config.json", "generation_config.json", "preprocessor_config.json", "model.safetensors")
 _CHUNK_S = 28.0  # of the 30 s that the model sees

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
-from mmlake.preprocess.bare_streams import is_of_a_pipe, is_without_length, mp3_header
+from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 

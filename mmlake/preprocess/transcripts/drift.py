@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.subtitles import Cue
 
 # W windows, L lags
 MAX_DRIFT_S = 0.5  # what may remain: subtitles appear a little before a word and vanish a little after it

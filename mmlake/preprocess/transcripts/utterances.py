@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mmlake.preprocess.pronunciation import tokens
+from mmlake.preprocess.transcripts.pronunciation import tokens
 
 # W utterances, N places
 # a run of marks as a whole: 100,000 before a word were tried from each of them

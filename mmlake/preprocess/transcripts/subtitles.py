@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from mmlake.preprocess.timed_files import spans_of
+from mmlake.preprocess.transcripts.timed_files import spans_of
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,9})"  # as Teams writes it, too: 0:1:5.2
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmlake.preprocess.blend_kernels import blend_kernels
-from mmlake.preprocess.camera_motion import unexplained
-from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.visual.blend_kernels import blend_kernels
+from mmlake.preprocess.visual.camera_motion import unexplained
+from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 
 # T frames, S samples of them for blends, N luma cells, H height and W width of the small luma, B bins
 RATE_HZ = 10.0  # at which dissolves are searched for

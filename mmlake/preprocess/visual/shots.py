@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess import gradual
-from mmlake.preprocess.plane_kernels import kernels
-from mmlake.preprocess.planes import NUM_LUMA, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.visual import gradual
+from mmlake.preprocess.visual.plane_kernels import kernels
+from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_LUMA_HW
 
 if TYPE_CHECKING:
     from av import VideoFrame

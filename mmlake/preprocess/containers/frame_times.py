@@ -15,7 +15,7 @@ import numpy as np
 
 from mmlake.decoders import Stamps, open_media, picture_stream
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess.container import Decoding, FrameClock
+from mmlake.preprocess.containers.container import Decoding, FrameClock
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
-from mmlake.preprocess.align import IMPOSSIBLE, METHOD, MISMATCH, REVISION, Aligner, Alignment, Word
-from mmlake.preprocess.drift import MAX_DRIFT_S, drift_of
 from mmlake.preprocess.settings import AlignSettings
-from mmlake.preprocess.subtitles import Cue
+from mmlake.preprocess.transcripts.align import IMPOSSIBLE, METHOD, MISMATCH, REVISION, Aligner, Alignment, Word
+from mmlake.preprocess.transcripts.drift import MAX_DRIFT_S, drift_of
+from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of
 from mmlake.store import Blobs
