@@ -209,7 +209,8 @@ def demo(
     from mmlake.recipes import read
     from mmlake.sample import write_recipe
     from mmlake.truth import prepare_sample
-    from mmlake_assets.show import generating, run_and_show
+    from mmlake_assets.show import run_and_show
+    from mmlake_assets.watching import generating
 
     started = time.perf_counter()
     with generating(as_json) as advance:

@@ -1,29 +1,25 @@
 """A run as a person watches it: a bar per phase while it goes, one summary at the end."""
 
 import errno
-import logging
 import shlex
 import shutil
 import sqlite3
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from mmlake.cli.app import bars_of, messages, of_the_disk
+from mmlake.cli.app import messages, of_the_disk
 from mmlake.drawing import number_of
 from mmlake.errors import HistoryCorrupt, LakeLocked, SettingsError
 from mmlake.lake import Lake
 from mmlake.loader import TrackSample, track_samples
 from mmlake.locks import exclusive_lock
-from mmlake.progress import Advance, silent
 from mmlake.publish import Request, read_dead_letters
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
@@ -39,6 +35,7 @@ from mmlake.truth import (
 )
 from mmlake.upkeep.history import damaged
 from mmlake.version_report import newest_report, write_version_report
+from mmlake_assets.watching import watching
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 
@@ -296,95 +293,3 @@ class _WithoutEcho:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-@contextmanager
-def generating(quiet: bool) -> Iterator[Advance]:
-    """An Advance that draws how many sample items are there."""
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<24}"),
-        TextColumn("{task.completed:.0f} items"),
-        TimeElapsedColumn(),
-        **bars_of(quiet),
-    ) as progress:
-        task = progress.add_task("sample corpus", total=None)
-        yield lambda count: progress.advance(task, count)
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What a run calls as it goes on."""
-
-    begin: Callable[[str, int], None]  # at the start of each phase
-    scanned: Advance = silent  # as files of the landing zone are opened, before the first phase
-
-
-@contextmanager
-def watching(quiet: bool) -> Iterator[Watch]:
-    """Between the starts of two phases every table that is done moves the phase's bar. Without a terminal: a line on
-    stderr per phase."""
-    if quiet:
-        yield Watch(lambda name, total: None)
-        return
-    screen = messages()
-    if not screen.is_terminal:
-        yield Watch(lambda name, total: screen.print(f"{name}: {number_of(total, 'table')} to make", soft_wrap=True))
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description:<24}"),
-        BarColumn(bar_width=32),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[now]}[/dim]"),
-    )
-    with Progress(*columns, console=screen, transient=False) as progress:
-        follower = _Follower(progress)
-        logger = logging.getLogger("mmlake.steps")
-        before = logger.level
-        logger.setLevel(logging.DEBUG)
-        logger.addHandler(follower)
-        try:
-            yield Watch(follower.begin, follower.scanned)
-            follower.end()
-        finally:
-            logger.removeHandler(follower)
-            logger.setLevel(before)
-
-
-class _Follower(logging.Handler):
-    """Moves the bar of the current phase on each record of `mmlake.steps`."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._progress = progress
-        self._task: TaskID | None = None
-        self._num_items: Counter[object] = Counter()  # of the tables that are being made, several at once
-
-    def begin(self, name: str, total: int) -> None:
-        self.end()
-        self._task = self._progress.add_task(name, total=total, now="")
-
-    def scanned(self, count: int) -> None:
-        if self._task is None:
-            self._task = self._progress.add_task("landing zone", total=None, now="files")
-        self._progress.advance(self._task, count)
-
-    def end(self) -> None:
-        if self._task is not None:
-            task = next(task for task in self._progress.tasks if task.id == self._task)
-            total = task.completed if task.total is None else task.total
-            self._progress.update(self._task, completed=total, total=total, now="")
-            self._progress.stop_task(self._task)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        slot, count = getattr(record, "slot", None), getattr(record, "num_items", 0)
-        if self._task is None or slot is None:
-            return
-        self._num_items[slot] += count
-        now = f"{slot} {self._num_items[slot]}" if self._num_items[slot] else str(slot)
-        is_done = record.levelno >= logging.INFO
-        if is_done:
-            del self._num_items[slot]
-        self._progress.update(self._task, advance=int(is_done), now=now[-60:])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import io
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +23,8 @@ from typer.testing import CliRunner
 from mmlake.cli.app import app
 from mmlake.errors import LakeLocked, SettingsError
 from mmlake.summary import summarize
-from mmlake_assets import console, show
-from mmlake_assets.show import Shown, watching
+from mmlake_assets import console, watching
+from mmlake_assets.show import Shown
 from tests import make
 from tests.wiring.conftest import Site
 
@@ -234,17 +236,39 @@ def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done)
 
 
 def test_one_table_is_one_table(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(False) as watch:
+    with watching.watching(False) as watch:
         watch.scanned(3)
         watch.begin("catalog", 1)
         watch.begin("text: shards", 7)
     assert capsys.readouterr().err.splitlines() == ["catalog: 1 table to make", "text: shards: 7 tables to make"]
 
 
+def test_without_a_terminal_a_long_phase_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watching, "_EVERY_S", 0.01)
+    steps, said = logging.getLogger("mmlake.steps"), ""
+    with watching.watching(False) as watch:
+        watch.begin("text: shards", 7)
+        steps.info("made", extra={"slot": "items/text/a"})
+        steps.debug("items", extra={"slot": "embeddings/text/[a]", "num_items": 64})
+        for _ in range(3_000):
+            if "embeddings" in said:
+                break
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    line = "text: shards: 1 of 7 tables after 0 min; embeddings/text/[a] 64"
+    assert line in said.splitlines()
+    before = capsys.readouterr().err
+    steps.info("made", extra={"slot": "items/text/b"})
+    time.sleep(0.05)
+    assert before == capsys.readouterr().err == ""
+
+
 def test_the_files_of_a_landing_zone_are_counted_while_it_is_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
-    monkeypatch.setattr(show, "messages", lambda: screen)
-    with watching(False) as watch:
+    monkeypatch.setattr(watching, "messages", lambda: screen)
+    with watching.watching(False) as watch:
         watch.scanned(3)
         watch.scanned(4)
         watch.begin("text: shards", 7)
