@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from mmlake.preprocess.transcripts.timed_files import spans_of
 
-_CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,9})"  # as Teams writes it, too: 0:1:5.2
-_TIMING = re.compile(rf"^[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
+# As Teams writes it, too: 0:1:5.2. Without a fraction, or with one behind a colon, hours are written.
+_CLOCK = r"((?:\d{1,3}[:：])?\d{1,2}[:：]\d{1,2}[.,，]\d{1,9}|\d{1,3}[:：]\d{1,2}[:：]\d{1,2}(?::\d{3})?)"
+_ARROW = r"[ \t]*-[- ] ?>[ \t]*"  # also as hands and conversions write it: - >, -- >
+_TIMING = re.compile(rf"^[ \t]*{_CLOCK}{_ARROW}{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
+_FRACTION = re.compile(r"[.,，]|(?<=[:：]\d\d):(?=\d{3}$)")
+_COLON = re.compile(r"[:：]")
 _NO_CUES = re.compile(
     r"\ufeff?WEBVTT[ \t]*(?:\r?\n|$)"
 )  # the line above cues; of a segment of a stream there may be none
-# the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place
-_NEXT_NAME = re.compile(r"\n\n[^\n]+\n\Z")
+# the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place; a
+# number may stand below the words at once
+_NEXT_NAME = re.compile(r"(?:\n\n[^\n]+|\n[ \t]*\d{1,6}[ \t]*)\n\Z")
+_LAST_NUMBER = re.compile(r"\n\n[ \t]*\d{1,6}\s*\Z")  # of a cue that was cut off
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
 _SPACES = re.compile(r"\s+")
 # exposure and place, frame by frame, in the subtitles of DJI's drones
@@ -46,7 +52,7 @@ class Cue:
 
 def is_subtitles(text: str) -> bool:
     """Whether the text is SRT or WebVTT: it has a timing line, or begins as WebVTT."""
-    return ("-->" in text and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
+    return (">" in text and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
 
 
 def parse_cues(text: str) -> list[Cue]:
@@ -60,19 +66,26 @@ def parse_cues(text: str) -> list[Cue]:
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []
+    is_web = _NO_CUES.match(text) is not None
     marks = list(_TIMING.finditer(text))
     for index, mark in enumerate(marks):
         is_last = index + 1 == len(marks)
-        body = text[mark.end() :] if is_last else _NEXT_NAME.sub("\n", text[mark.end() : marks[index + 1].start()])
-        body = body.strip("\n").split("\n\n")[0]  # a blank line ends the cue
+        behind = text[mark.end() :] if is_last else text[mark.end() : marks[index + 1].start()]
+        body = _body((_LAST_NUMBER if is_last else _NEXT_NAME).sub("\n", behind), is_web=is_web)
         shown = html.unescape(_TAG.sub("", body)).split("\n")
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
         if lines:
-            found.append(_Lines(_seconds(mark.groups()[:4]), _seconds(mark.groups()[4:]), lines))
+            found.append(_Lines(_seconds(mark[1]), _seconds(mark[2]), lines))
     found.sort()
     if sum(_FLOWN.search(" ".join(cue.lines)) is not None for cue in found) > len(found) / 2:
         return []
     return [Cue(" ".join(cue.lines), cue.start_s, cue.end_s) for cue in _without_rolled(found)]
+
+
+def _body(text: str, *, is_web: bool) -> str:
+    """The words below a line of times: a blank line ends them in WebVTT, in SRT only the next times, read or not."""
+    parts = text.strip("\n").split("\n\n")
+    return parts[0] if is_web else "\n".join(itertools.takewhile(lambda part: "-->" not in part, parts))
 
 
 class _Lines(NamedTuple):
@@ -85,7 +98,7 @@ class _Lines(NamedTuple):
 
 def _without_rolled(cues: list[_Lines]) -> list[_Lines]:
     """The cues without lines that scrolled up from the one before; all of them where lines do not scroll."""
-    num_rolled = [0, *(_num_rolled(before, cue) for before, cue in pairwise(cues))][: len(cues)]
+    num_rolled = [0, *(_num_rolled(before, cue) for before, cue in itertools.pairwise(cues))][: len(cues)]
     num_evident = sum(
         bool(num) and (num < len(cue.lines) or cue.end_s - cue.start_s <= _HOLD_S)
         for num, cue in zip(num_rolled, cues, strict=True)
@@ -109,6 +122,8 @@ def _num_rolled(before: _Lines, cue: _Lines) -> int:
     return next((num for num in range(most, 0, -1) if before.lines[-num:] == cue.lines[:num]), 0)
 
 
-def _seconds(parts: tuple[str | None, ...]) -> float:
-    hours, minutes, seconds, fraction = parts
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0) + float(f"0.{fraction or 0}")
+def _seconds(clock: str) -> float:
+    whole, *fraction = _FRACTION.split(clock)
+    parts = [int(part) for part in _COLON.split(whole)]
+    hours, minutes, seconds = [0] * (3 - len(parts)) + parts
+    return hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction[0] if fraction else 0}")

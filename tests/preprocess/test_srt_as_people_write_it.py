@@ -1,0 +1,76 @@
+"""SRT that hands, converters and players write loosely gives the cues of the strict form."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.text import text_track
+from mmlake.preprocess.transcripts.subtitles import is_subtitles, parse_cues
+
+STRICT = (
+    "1\n00:00:01,000 --> 00:00:02,500\nThe ferry leaves.\n\n"
+    "2\n00:00:03,000 --> 00:00:04,000\nNobody waves.\n\n"
+    "3\n01:00:05,000 --> 01:00:06,000\nThe pier is empty.\n"
+)
+CUES = [(1.0, 2.5, "The ferry leaves."), (3.0, 4.0, "Nobody waves."), (3605.0, 3606.0, "The pier is empty.")]
+
+
+def shown(text: str) -> list[tuple[float | None, float | None, str]]:
+    return [(cue.start_s, cue.end_s, cue.text) for cue in parse_cues(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STRICT.replace("-->", "- >"),
+        STRICT.replace("-->", "-- >"),
+        STRICT.replace(" --> ", "-->"),
+        STRICT.replace(",500", ":500").replace(",000", ":000"),
+        STRICT.replace(",500", "，500").replace(",000", "，000"),
+        STRICT.replace("01:00", "01：00"),
+        STRICT.replace(".\n\n", ".\n"),
+    ],
+    ids=["arrow apart", "head apart", "no blanks", "colon", "wide comma", "wide colon", "no blank lines"],
+)
+def test_times_are_read_however_they_are_written(text: str) -> None:
+    """They were words of the transcript, or their numbers were."""
+    assert is_subtitles(text)
+    assert shown(text) == CUES
+
+
+def test_times_need_no_milliseconds() -> None:
+    text = "1\n00:00:01 --> 00:00:02\nThe ferry leaves.\n\n2\n00:00:03 --> 00:01:04\nNobody waves.\n"
+    assert shown(text) == [(1.0, 2.0, "The ferry leaves."), (3.0, 64.0, "Nobody waves.")]
+
+
+@pytest.mark.parametrize("line", ["10:15 --> 11:20 by train", "1 --> 2", "00:00:01:12 --> 00:00:02:13"])
+def test_a_timetable_is_no_subtitles(line: str) -> None:
+    """Two numbers are no clock, nor are frames a fraction: they are words of the page, as the rest of it."""
+    assert not is_subtitles(f"How to get there:\n{line}\nThen walk.")
+
+
+def test_a_blank_line_within_a_cue_loses_no_words() -> None:
+    """What stood below it was in no transcript."""
+    text = STRICT.replace("The ferry leaves.", "The ferry\n\nleaves.").replace("is empty.", "is\n\nempty.")
+    assert shown(text) == CUES
+
+
+def test_a_blank_line_ends_a_cue_of_webvtt() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.500\nThe ferry leaves.\n\nNOTE checked by nobody\n\nstray\n"
+    assert shown(text) == CUES[:1]
+
+
+@pytest.mark.parametrize("end", ["\n4\n", "\n4\n00:00:0x,000 --> 00:00:09,000\nIt rains.\n"])
+def test_a_cue_whose_times_cannot_be_read_is_no_words_of_the_one_before(end: str) -> None:
+    assert shown(STRICT + end) == CUES
+
+
+def test_a_cue_that_counts_keeps_its_number() -> None:
+    text = STRICT.replace("The ferry leaves.", "7")
+    assert shown(text) == [(1.0, 2.5, "7"), *CUES[1:]]
+
+
+def test_a_document_of_loose_subtitles_has_its_words_alone() -> None:
+    track = text_track(STRICT.replace("-->", "- >").encode(), "text/plain", settings=PreprocessSettings())
+    assert track["text"] == "The ferry leaves.\nNobody waves.\nThe pier is empty."
