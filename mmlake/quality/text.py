@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.misread import MISREAD
 from mmlake.quality.rule import Rule, unmeasured
 
 # scripts that write no spaces: word lengths mean nothing
@@ -23,10 +24,8 @@ _TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 _NOT_WORD = re.compile(r"[\W_]+")
-# replacement characters, controls, and UTF-8 that was read as Latin-1 or Windows-1252 ("Ã©", "â€™")
-_GARBLED = re.compile(
-    "[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]|[ÂÃ][\u0080-\u00bf]|â€[\u0080-\u00ff\u0152-\u0178\u2013-\u2122]?|ï¿½"
-)
+# UTF-8 that was read in another encoding, replacement characters, controls
+_GARBLED = re.compile(f"{MISREAD}|[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 # tags, entities and BBCode that an extraction left behind; quotes and dashes of plain-text conventions are none
 _MARKUP = re.compile(
     r"</?[a-z][^<>]{0,400}>|<!--.{0,400}?-->|&(?:[a-z]{2,8}|#\d{1,6}|#x[0-9a-f]{1,6});"
@@ -231,7 +230,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="4",
+        revision="5",
     ),
 )
 _DOCUMENT = ("document",)

@@ -1,0 +1,55 @@
+"""Characters that are UTF-8 read in another encoding: "Å¡" for "š", "Ð±ÑŠÐ»" for "бъл", "вЂ™" for "’".
+
+Leaves a pattern of them; nothing is repaired. A letter with an accent before a sign is usual in many languages
+("CAFÉ…", "„Spaß“", "NÍŽE", "¡YO SÉ!"), and is a character in UTF-8 as well: so one such sequence alone counts only
+where its sign never stands behind a letter, several in a row always do.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LEADS, _FOLLOWING = (range(0xC2, 0xE0), range(0xE0, 0xF0), range(0xF0, 0xF5)), range(0x80, 0xC0)  # bytes of UTF-8
+# what stands behind letters: quotes, dashes, marks, footnotes, units, and other letters
+_USUAL = "‘’“”›»–—…•·†‡™©®²¹ªº´‰\u00a0ŠŒŽšœžŸµƒ"
+_USUAL_AT_ENDS = "«¡¿£°³"  # the same, but never between a letter and a small one
+_NO_LETTERS = "×Ø"  # signs of measures, which stand before numbers and fractions
+_LETTERS_OF_MAC = "©®™´¨†°¢£§•¶ªºßÆØæøÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü"  # not π, ±, ∞ and the like: roots have these
+
+
+def _read_as(encoding: str, numbers: range) -> str:
+    """What these bytes are taken for; what the encoding lacks is a control, or what stands in place of controls."""
+    return "".join(bytes([number]).decode(encoding, "replace") for number in numbers)
+
+
+def _any_of(signs: str) -> str:
+    return f"[{re.escape(''.join(sorted(set(signs))))}]"
+
+
+def _pattern() -> str:
+    follows = _read_as("cp1252", _FOLLOWING) + "".join(map(chr, range(0x80, 0xA0)))
+    one, odd = _any_of(follows), _any_of("".join(set(follows) - set(_USUAL + _USUAL_AT_ENDS + "\ufffd")))
+    rare = _any_of("".join(set(follows) - set(_USUAL + "«\ufffd")))  # two signs behind a letter are no end of a word
+    two, three, four = (_read_as("latin-1", numbers) for numbers in _LEADS)
+    letters = "".join(sign for sign in two if sign not in _NO_LETTERS)
+    sequence = f"(?:{_any_of(two)}{one}|{_any_of(three)}{one}{{2}}|{_any_of(four)}{one}{{3}})"
+    as_latin = [
+        f"{sequence}{{2,}}",
+        f"{_any_of(four)}{one}{{3}}",
+        f"{_any_of(three)}(?:{rare}{one}|{one}{rare})",
+        f"{_any_of(letters)}(?:{odd}|{_any_of(_USUAL_AT_ENDS)}(?=[a-z]))",
+        f"[ÂÃ](?:[\u0080-\u00bf]|(?!’){one}(?=[a-zA-Z]))",
+        f"â(?:€{one}?|[„†‡ˆ‰Š‹ŒŽ™š›œžŸ]{one})",
+    ]
+    as_cyrillic = [f"(?:[РС]{_any_of(_read_as('cp1251', _FOLLOWING))}){{3,}}", "вЂ[™њќўљ“”¦–]"]
+    as_mac = [
+        f"(?:[◊ÿŸ–—]{_any_of(_read_as('mac_roman', _FOLLOWING))}){{3,}}",
+        f"(?<=[a-zA-Z])√{_any_of(_LETTERS_OF_MAC)}",
+        "‚Ä[ôòúùìî¶¢]",
+    ]
+    starts = _any_of(two + three + four)  # so that other scripts try one class instead of each of the ways
+    return "|".join([f"(?={starts})(?:{'|'.join(as_latin)})", *as_cyrillic, *as_mac, "ï¿½"])
+
+
+MISREAD: Final = _pattern()
