@@ -31,7 +31,7 @@ def declared_charset(content_type: str | None, head: bytes) -> str | None:
     """Python's name of the encoding that the header declares, else a meta tag in the first bytes; None where neither
     names one of the web's."""
     named = _PARAMETER.search(content_type or "")
-    if named and (charset := _known(named[1])):
+    if named and (charset := web_charset(named[1])):
         return charset
     return _named_in(_TAG, head)
 
@@ -45,15 +45,16 @@ def markup_charset(head: bytes) -> str | None:
 
 def _named_in(pattern: re.Pattern[bytes], head: bytes) -> str | None:
     found = pattern.search(head[:_META_BYTES])
-    charset = _known(found[1].decode("ascii")) if found else None
+    charset = web_charset(found[1].decode("ascii")) if found else None
     # a tag that could be read as ASCII is not in UTF-16
     return "utf-8" if charset and charset.startswith("utf-16") else charset
 
 
-def _known(label: str) -> str | None:
+def web_charset(label: str) -> str | None:
+    """Python's name of the encoding that the web means by this label; None where it means none."""
     try:
         name = codecs.lookup(label).name
-    except LookupError:
+    except (LookupError, ValueError):  # unknown; a zero in the name
         return None
     name = _MEANT.get(name, name)
     return name if name in _WEB else None

@@ -29,6 +29,7 @@ class Encoded:
     content_type: str | None = None
     sample_text: str | None = None  # the caption or transcript that came in the same sample
     is_transcript: bool = False  # of a text: it says what is said in a recording or film
+    charset: str | None = None  # of a text: its encoding, where its source noted another one than UTF-8
     data: bytes = b""  # of texts and pictures
     path: Path = Path()  # of films and recordings
 
@@ -61,7 +62,10 @@ class Decoder:
 
 
 def _text(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
-    return Decoded(text_track(item.data, item.content_type, is_transcript=item.is_transcript, settings=settings))
+    columns = text_track(
+        item.data, item.content_type, charset=item.charset, is_transcript=item.is_transcript, settings=settings
+    )
+    return Decoded(columns)
 
 
 def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:

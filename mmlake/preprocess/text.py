@@ -38,11 +38,17 @@ _UNSPACED = re.compile(
 
 
 def text_track(
-    data: bytes, content_type: str | None, *, settings: PreprocessSettings, is_transcript: bool = False
+    data: bytes,
+    content_type: str | None,
+    *,
+    settings: PreprocessSettings,
+    charset: str | None = None,
+    is_transcript: bool = False,
 ) -> dict[str, object]:
-    """The text columns of a track: of a page its article, of what has times its words. is_transcript: times are sought
-    whatever the type is; elsewhere rows that begin with two numbers may be a table. Raises UnreadableItem 1004."""
-    raw = decode(data, settings=settings)
+    """The text columns of a track: of a page its article, of what has times its words. charset: as for `decode`.
+    is_transcript: times are sought whatever the type is; elsewhere rows that begin with two numbers may be a table.
+    Raises UnreadableItem 1004."""
+    raw = decode(data, settings=settings, charset=charset)
     if is_html(raw, content_type):
         raw = main_text(raw)
     elif is_subtitles(raw) or ((is_transcript or content_type in _TIMED) and has_form(raw)):
@@ -51,12 +57,13 @@ def text_track(
     return {"text": text, "num_chars": len(text), "num_words": count_words(text)}
 
 
-def decode(data: bytes, *, settings: PreprocessSettings) -> str:
+def decode(data: bytes, *, settings: PreprocessSettings, charset: str | None = None) -> str:
     """The characters of the bytes, as whoever brought them in read them (`formats.texts`); what is damaged behind a
-    byte order mark is U+FFFD too. Raises UnreadableItem 1004."""
+    byte order mark is U+FFFD too. charset: that they found, by a header that is not among the bytes. Raises
+    UnreadableItem 1004."""
     if (marked := marked_encoding(data)) is not None:
         return data.decode(marked, errors="replace")
-    return decode_text(data, min_damaged_fraction=settings.min_damaged_text_fraction)[0]
+    return decode_text(data, declared=charset, min_damaged_fraction=settings.min_damaged_text_fraction)[0]
 
 
 def normalize(text: str, *, settings: PreprocessSettings) -> str:

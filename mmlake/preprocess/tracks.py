@@ -17,6 +17,7 @@ from mmlake.error_codes import CODES
 from mmlake.film_decoders import DecodeSettings
 from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
+from mmlake.preprocess.item_charsets import with_charsets
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.transcripts.recognition import SpeechRecognizer
 from mmlake.progress import Advance, silent
@@ -33,6 +34,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
     "content_type",
     "sample_text",
     "sample_text_role",
+    "metadata_json",
     "size_bytes",
     "status",
     "error_code",
@@ -49,6 +51,7 @@ class _Occurrences:
     role: str
     content_type: str | None
     sample_text: str | None  # of the first item, by id, that has one which is no caption
+    charset: str | None  # of a text that is not UTF-8, as its source noted it
     size_bytes: int
     error_code: int | None  # set where no occurrence could be read
     error: str | None
@@ -111,7 +114,7 @@ def tracks(
 def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
     """One record per digest, sorted; independent of the order of the items."""
     by_digest: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(items.select(list(ITEM_COLUMNS)).to_pylist(), key=lambda row: str(row["item_id"])):
+    for row in sorted(with_charsets(items.select(list(ITEM_COLUMNS))).to_pylist(), key=lambda row: str(row["item_id"])):
         if row["digest"] is not None and row["modality"] == modality:
             by_digest.setdefault(row["digest"], []).append(row)
     distinct = []
@@ -124,6 +127,7 @@ def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
                 role=min((row["role"] for row in rows), key=_STRICTEST.index),
                 content_type=next((row["content_type"] for row in good or rows if row["content_type"]), None),
                 sample_text=next((row["sample_text"] for row in good or rows if _is_transcribed(row)), None),
+                charset=next((row["charset"] for row in good or rows if row["charset"]), None),
                 size_bytes=first["size_bytes"],
                 error_code=None if good else first["error_code"],
                 error=None if good else first["materialize_error"],
@@ -158,7 +162,7 @@ def _encoded(item: _Occurrences, *, store: Blobs, in_memory: bool) -> Iterator[E
     """The item for its decoder. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
     if in_memory:
         is_said = item.role == "transcript"
-        yield Encoded(item.content_type, item.sample_text, is_said, data=store.read(item.digest))
+        yield Encoded(item.content_type, item.sample_text, is_said, item.charset, data=store.read(item.digest))
         return
     with checked_file(store, item.digest) as path:
         yield Encoded(item.content_type, item.sample_text, path=path)

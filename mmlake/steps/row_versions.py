@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from mmlake import checked_json, preprocess
 from mmlake.engine.hashing import RowHashes
+from mmlake.preprocess.item_charsets import with_charsets
 from mmlake.records import digest_of
 from mmlake.schemas import ITEMS, TRACKS, UNITS
 from mmlake.store import write_atomically
@@ -53,7 +54,8 @@ class RowVersions:
     @classmethod
     def _of_items(cls, items: pa.Table, hashes: RowHashes) -> RowVersions:
         """Of each digest its occurrences in their order. Their ordinals do not count: all behind a new one differ."""
-        items = items.filter(pc.is_valid(items["digest"])).sort_by("item_id").drop_columns("item_id")
+        items = with_charsets(items.filter(pc.is_valid(items["digest"])))
+        items = items.sort_by("item_id").drop_columns("item_id")
         each = pa.table({"key": items["digest"], "occurrence": hashes.of(items)})
         grouped = each.group_by("key", use_threads=False).aggregate([("occurrence", "list")])
         versions = hashes.of(grouped.select(["occurrence_list"]))
