@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+# what is no text of the page: of media, what stands there for browsers that cannot show them
 _SKIPPED = frozenset(
-    {"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"}
+    "script style noscript template svg head nav footer form button select textarea datalist iframe video audio "
+    "canvas".split()
 )
 _BREAKS = frozenset(
     "address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p "
@@ -52,6 +54,8 @@ def main_text(page: str) -> str:
     tree = trafilatura.load_html(page)
     if tree is None:
         return strip_tags(page)
+    for template in list(tree.iter("template")):  # scripts fill it in; trafilatura takes it for a part of the page
+        template.drop_tree()
     _unname_words(tree)
     found = trafilatura.extract(
         tree, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False

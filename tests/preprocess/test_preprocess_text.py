@@ -156,3 +156,24 @@ def test_a_page_that_shows_nothing_has_no_text_whatever_its_type_says(content_ty
         b"<!DOCTYPE html><html><head><script>var words = 1;</script></head><body><script>run()</script></body></html>"
     )
     assert text_track(page, content_type, settings=PreprocessSettings()) == {"text": "", "num_chars": 0, "num_words": 0}
+
+
+UNSEEN = "Nobody who reads this page sees this sentence, however long one waits for it to appear."
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        f"<template><p>{UNSEEN}</p></template>",
+        f"<video controls><source src='a.mp4'><p>{UNSEEN}</p></video>",
+        f"<textarea>{UNSEEN}</textarea>",
+        f"<iframe src='/b'>{UNSEEN}</iframe>",
+        f"<datalist><option>{UNSEEN}</option></datalist>",
+    ],
+)
+@pytest.mark.parametrize("words", [f"<article><h1>Flood</h1><p>{ARTICLE}</p></article>", "<div>Closed today.</div>"])
+def test_what_a_page_does_not_show_is_no_text_of_it(element, words):
+    """Templates stood in articles; what stands in place of films, and drafts of forms, in pages without one."""
+    text = read(f"<!doctype html><html><body>{element}{words}{element}</body></html>".encode(), "text/html")
+    assert UNSEEN not in text
+    assert ("Closed today." in text) or (ARTICLE.strip() in text)
