@@ -56,6 +56,22 @@ def test_a_bad_line_is_a_row_with_its_bytes(tmp_path, line, code):
     assert rows[1]["digest"] == sha(line)
 
 
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"text": None, "n": 1}, "the field 'text' is null, expected a text"),
+        ({"Text": 5}, "the field 'Text' is of type int, expected a text"),
+        ({"caption": {"en": "a"}}, "the field 'caption' is of type dict, expected a text"),
+        ({}, "the record has no fields"),
+        ({"title": "a"}, "none of the fields ['title'] is a text field; name the one that is in sources.text_fields"),
+    ],
+)
+def test_a_record_without_text_says_which_field_has_none(tmp_path, record, reason):
+    """A null in the field `text` was answered by the advice to name a text field in the settings."""
+    rows = rows_of(land(tmp_path / "in", {"a.jsonl": jsonl({"text": "before"}, record)}))
+    assert rows[1]["materialize_error"] == reason
+
+
 def test_half_of_a_surrogate_pair_is_no_text_but_may_stand_in_metadata(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"a.jsonl": jsonl(b'{"text":"\\ud800"}', b'{"text":"fine","t":"\\ud800"}')}))
     assert [row["error_code"] for row in rows] == [1003, None]

@@ -7,7 +7,8 @@ interleaved images at their places, or one row that says why it has none. Nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from mmlake.sources.raw_items import Content, Opener, RawItem, Reading, become_t
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.cells import group_cells, limits_of, metadata_of
-from mmlake.sources.records.fields import first_field, licence_field
+from mmlake.sources.records.fields import first_field, licence_field, spellings
 from mmlake.sources.records.separated_values import cells_by_name
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
@@ -230,9 +231,7 @@ def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> 
     identity = first_field(fields, settings.id_fields)
     sample_id = names.of(fields[identity] if identity else None, number)
     if not found and not parts:
-        remedy = "name the one that is in sources.text_fields"
-        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field; {remedy}")
-        blank = _row_of_fault(fault, label, path, sample_id)
+        blank = _row_of_fault(Fault(1003, _no_text(fields, settings)), label, path, sample_id)
         yield with_bytes(blank, canonical_json(fields).encode() if line.data is None else line.data)
         return
     used, first = record_fields.taken(found), 0
@@ -252,6 +251,19 @@ def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> 
         ref = SourceRef(path, f"{label}#{one.pointer}") if position else blank.ref
         item = RawItem("text", ref, sample_id, position, metadata=metadata, own=one.own, licence=licence)
         yield become_text(item, one.text, one.role)
+
+
+def _no_text(fields: Mapping[str, Any], settings: SourceSettings) -> str:
+    """Why a record has no text."""
+    if not fields:
+        return "the record has no fields"
+    named = spellings(tuple(fields), settings.text_fields, settings.caption_fields, settings.transcript_fields)
+    for name in itertools.chain.from_iterable(named):
+        value = fields[name]
+        kind = "null" if value is None else f"of type {type(value).__name__}"
+        return f"the field {name!r} is {kind}, expected a text"
+    remedy = "name the one that is in sources.text_fields"
+    return f"none of the fields {sorted(fields)[:12]} is a text field; {remedy}"
 
 
 def _row_of_fault(fault: Fault, label: str, path: str, sample_id: str) -> RawItem:
