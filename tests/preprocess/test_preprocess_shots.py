@@ -114,6 +114,21 @@ def test_a_flash_is_no_cut(length):
     assert found(frames) == []
 
 
+@pytest.mark.parametrize("level", [0, 255])
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_frames_without_a_picture_within_a_shot_are_no_boundary(length, level):
+    """A flash that is white all over, and frames that were lost to black, were fades."""
+    frames = list(scene(8, 80, step_px=1.0))
+    frames[40 : 40 + length] = [np.full_like(frame, level) for frame in frames[40 : 40 + length]]
+    assert found(frames) == []
+
+
+def test_a_black_frame_between_two_shots_is_a_boundary():
+    frames = [*scene(8, 40), np.zeros((240, 320, 3), np.uint8), *scene(12, 40)]
+    [(time_s, _)] = found(frames)
+    assert 40 / RATE <= time_s <= 41 / RATE
+
+
 def test_a_light_that_is_switched_on_is_no_cut():
     frames = list(scene(9, 80))
     assert found([*(frame // 2 for frame in frames[:40]), *frames[40:]]) == []

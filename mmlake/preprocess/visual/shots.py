@@ -30,6 +30,7 @@ _MIN_COLOUR_CHANGE = 0.3  # sum of absolute differences of histograms, 0..2
 _MIN_AREA_FRACTION = 1 / 3  # of what is not black: things that jump before a wall that stays are no cut
 _AREA_CHANGE, _LIT = 6, 20  # grey levels
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
+_SAME_TINT = 12  # grey levels of the mean of a chroma plane
 _FLANK_FRAMES, _FLANK_GROWTH, _FLANK_S = 3, 1.03, 2.0  # a fade's picture grows by so much in so many frames
 _PICTURE_SPACING_S = 0.9 / gradual.RATE_HZ  # of the larger pictures that are kept
 
@@ -124,7 +125,7 @@ def _boundaries(
     """The boundaries within these frames, in order of time."""
     times_T, contrast_T = frames.times_T, frames.contrast_T
     cuts = list(_cuts(frames, settings))
-    fades = list(_fades(times_T, contrast_T, cuts, settings))
+    fades = list(_fades(frames, cuts, settings))
     cuts = [index for index in cuts if not any(start <= index <= stop for start, stop, _ in fades)]
     found = [Boundary(float(times_T[index]), float(times_T[index]), "cut") for index in cuts]
     found += [
@@ -203,18 +204,17 @@ def _comes_back(frames: _Frames, index: int, settings: PreprocessSettings) -> bo
     for before in befores:
         for after in afters:
             if (
-                np.abs(frames.tint(before) - frames.tint(after)).max() < 12
+                np.abs(frames.tint(before) - frames.tint(after)).max() < _SAME_TINT
                 and gradual.similarity(frames.luma_HW(before), frames.luma_HW(after)) > settings.cut_max_similarity
             ):
                 return True
     return False
 
 
-def _fades(
-    times_T: np.ndarray, contrast_T: np.ndarray, cuts: list[int], settings: PreprocessSettings
-) -> Iterator[tuple[int, int, int]]:
+def _fades(frames: _Frames, cuts: list[int], settings: PreprocessSettings) -> Iterator[tuple[int, int, int]]:
     """(first empty frame, last empty frame, boundary) of every run of empty frames between two pictures that is
     entered or left gradually."""
+    contrast_T = frames.contrast_T
     empty_T = np.concatenate([[False], contrast_T < settings.fade_max_contrast, [False]])
     edges = np.flatnonzero(np.diff(empty_T.astype(np.int8)))
     for start, stop in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
@@ -222,10 +222,24 @@ def _fades(
             continue  # the item begins or ends dark: no second shot
         hard_in = any(abs(cut - start) <= 1 for cut in cuts)
         hard_out = any(abs(cut - stop - 1) <= 1 for cut in cuts)
-        if hard_in and hard_out:
+        if (hard_in and hard_out) or _is_blink(frames, start - 1, stop + 1, settings):
             continue
         at = stop + 1 if hard_out else start if hard_in else (start + stop) // 2
         yield start - 1, stop + 1, at
+
+
+def _is_blink(frames: _Frames, before: int, after: int, settings: PreprocessSettings) -> bool:
+    """Whether the frames between these two are a flash, or lost: entered and left at once, and with the same picture
+    on both sides."""
+    times_T, contrast_T = frames.times_T, frames.contrast_T
+    is_hard = _flank(times_T, contrast_T, before, -1) == before and _flank(times_T, contrast_T, after, 1) == after
+    is_short = times_T[after] - times_T[before + 1] <= settings.flash_s
+    return (
+        is_hard
+        and bool(is_short)
+        and np.abs(frames.tint(before) - frames.tint(after)).max() < _SAME_TINT
+        and gradual.similarity(frames.luma_HW(before), frames.luma_HW(after)) > settings.cut_max_similarity
+    )
 
 
 def _flank(times_T: np.ndarray, contrast_T: np.ndarray, edge: int, direction: int) -> int:
