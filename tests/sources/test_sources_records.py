@@ -72,6 +72,18 @@ def test_a_record_without_text_says_which_field_has_none(tmp_path, record, reaso
     assert rows[1]["materialize_error"] == reason
 
 
+def test_a_json_file_whose_field_lists_records_says_how_they_are_read(tmp_path):
+    """What corpora call `data`: the file was metadata without a text, and nothing said how to get at its texts."""
+    texts = [{"text": "one"}, {"text": "two"}]
+    given = {"a.json": json.dumps({"version": "1", "data": texts}), "b.json": json.dumps({"version": [1]})}
+    rows = rows_of(land(tmp_path / "in", {name: text.encode() for name, text in given.items()}))
+    listed, plain = (row["materialize_error"] for row in rows)
+    assert "the field 'data' lists 2 records: a file that is that list alone would be read as records" in listed
+    assert plain == "metadata without any text or media next to it"
+    rows = rows_of(land(tmp_path / "out", {"data.json": json.dumps(texts).encode()}))
+    assert [row["text_content"] for row in rows] == ["one", "two"]
+
+
 def test_half_of_a_surrogate_pair_is_no_text_but_may_stand_in_metadata(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"a.jsonl": jsonl(b'{"text":"\\ud800"}', b'{"text":"fine","t":"\\ud800"}')}))
     assert [row["error_code"] for row in rows] == [1003, None]

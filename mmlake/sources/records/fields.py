@@ -252,6 +252,16 @@ def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | 
     return None if found is None else str(fields[found])
 
 
+def why_alone(records: Iterable[Mapping[str, Any]]) -> str:
+    """Why the records of a sample are no rows, where nothing else is in the sample."""
+    reason = "metadata without any text or media next to it"
+    for name, value in ((name, value) for fields in records for name, value in fields.items()):
+        if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            remedy = "a file that is that list alone would be read as records"
+            return f"{reason}; the field {name!r} lists {len(value)} records: {remedy}"
+    return reason
+
+
 def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """The record's own spelling of the first of these names that it has with a value, compared without regard to
     case."""

@@ -227,7 +227,7 @@ class Sample:
             others += (item.replace(sample_id=self._id, metadata=self._metadata) for item in one.texts)
         if not rows and not others:
             self._samples.is_lacking = True
-            fault = Fault(1003, "metadata without any text or media next to it")
+            fault = Fault(1003, record_fields.why_alone(self._records.values()))
             others = [self._unread(member, fault) for member in members]
         for at, item in enumerate(others, behind):
             item.position = at
