@@ -24,8 +24,10 @@ _BREAKS = frozenset(
 )
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*+")  # a line's end and all white space around it
+_BLANKS = re.compile(r"\s+")
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _WORD = re.compile(r"[^\W\d_]+")
+_MAX_ORDERED_LINES = 200  # each is sought in the whole page; what trafilatura adds to is short
 _HIDDEN = re.compile("hid|noprint")  # what a reader of the page does not see
 # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
 _MAX_LEFT_OPEN = 100
@@ -57,10 +59,25 @@ def main_text(page: str) -> str:
     for template in list(tree.iter("template")):  # scripts fill it in; trafilatura takes it for a part of the page
         template.drop_tree()
     _unname_words(tree)
+    shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
     found = trafilatura.extract(
         tree, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
     )
-    return found or strip_tags(page)
+    return _in_order(found, shown) if found else strip_tags(page)
+
+
+def _in_order(article: str, shown: str) -> str:
+    """The lines of an article as the page has them: to a short one trafilatura adds paragraphs from around it, behind
+    all others. Lines that the page has not, or more than once, leave the order as it is."""
+    lines = [line for line in article.split("\n") if line.strip()]
+    if len(lines) > _MAX_ORDERED_LINES:
+        return article
+    page = _BLANKS.sub("", shown)
+    plain = [_BLANKS.sub("", line.removeprefix("- ")) for line in lines]
+    places = [page.find(line) for line in plain]
+    if places == sorted(places) or any(page.count(line) != 1 for line in plain):
+        return article
+    return "\n".join(line for _, line in sorted(zip(places, lines, strict=True)))
 
 
 def _unname_words(tree: HtmlElement) -> None:

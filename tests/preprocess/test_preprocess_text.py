@@ -177,3 +177,27 @@ def test_what_a_page_does_not_show_is_no_text_of_it(element, words):
     text = read(f"<!doctype html><html><body>{element}{words}{element}</body></html>".encode(), "text/html")
     assert UNSEEN not in text
     assert ("Closed today." in text) or (ARTICLE.strip() in text)
+
+
+def test_paragraphs_around_a_short_article_stand_where_the_page_has_them():
+    """They were behind the article, the introduction included."""
+    page = (
+        "<html><body><p>The ferry leaves at six.</p><div class='article-content'><p>It needs an hour.</p>"
+        "<p>Nobody <b>swims</b>.</p></div><p>The pier is empty by seven.</p></body></html>"
+    )
+    assert read(page.encode(), "text/html").split("\n") == [
+        "The ferry leaves at six.",
+        "It needs an hour.",
+        "Nobody swims.",
+        "The pier is empty by seven.",
+    ]
+
+
+def test_a_line_that_the_page_has_twice_moves_no_other():
+    """A table of contents has the headings of the article, and before it."""
+    headings = "".join(f"<h2>Part {at}</h2><p>{ARTICLE} {at}</p>" for at in range(3))
+    contents = "".join(f"<div>Part {at}</div>" for at in range(3))
+    text = read(f"<html><body>{contents}<article>{headings}</article></body></html>".encode(), "text/html")
+    lines = [line for line in text.split("\n") if line.startswith("Part")]
+    assert [text.index(line) for line in lines] == sorted(text.index(line) for line in lines)
+    assert text.index("closed to all traffic") < text.index("Part 1")
