@@ -145,6 +145,21 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _workers() -> Iterator[object]:
+    """The lakes of all tests share their worker processes."""
+    from tests.lent_workers import lent_workers
+
+    with lent_workers() as lender:
+        yield lender
+
+
+@pytest.fixture
+def own_workers(_workers: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lake of the test has worker processes of its own, which end with it."""
+    monkeypatch.setattr(_workers, "is_off", True)
+
+
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A small lake, run once; tests inspect it and change nothing. Of a parallel run's workers one runs it, and each

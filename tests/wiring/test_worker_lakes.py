@@ -166,7 +166,7 @@ def test_an_interrupt_ends_the_work_of_the_other_threads(zone, tmp_path, monkeyp
         assert pipeline.run_tables(lake, modalities=["image"]) > 0  # the same lake goes on
 
 
-def test_a_closed_lake_has_no_workers(zone, tmp_path):
+def test_a_closed_lake_has_no_workers(zone, tmp_path, own_workers):
     with Lake(tmp_path / "lake", landing=zone) as lake:
         pipeline.refresh(lake)
         run_step(ROW_STEPS["items"], lake, "image", "image/0.tar")
@@ -176,7 +176,7 @@ def test_a_closed_lake_has_no_workers(zone, tmp_path):
     assert pool.pids() == []
 
 
-def test_processor_time_of_workers_is_in_the_stamp(zone, tmp_path):
+def test_processor_time_of_workers_is_in_the_stamp(zone, tmp_path, own_workers):
     with Lake(tmp_path / "lake", landing=zone) as lake:
         pipeline.refresh(lake)
         (shard,) = lake.registry.keys("video")
