@@ -113,13 +113,16 @@ class Tables:
     def path(self, slot: Slot) -> Path:
         """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
         the root."""
+        return Path(self._file(slot, ".parquet"))
+
+    def _file(self, slot: Slot, suffix: str) -> str:
         for part in (slot.table, slot.modality, *slot.shard.split("/")):
             if part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > _MAX_NAME_BYTES:
                 raise SettingsError(
                     f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; "
                     "name the shard as `sources.shard_key` does"
                 )
-        return self.root / f"{slot.table}/{slot.modality}/{slot.shard}.parquet"
+        return f"{self.root}/{slot.table}/{slot.modality}/{slot.shard}{suffix}"
 
     def write(self, slot: Slot, schema: TableSchema, table: pa.Table, **stamp: object) -> Stamp:
         """Check the rows against the schema, write them and their stamp. stamp: the fields of `Stamp` that the
@@ -148,14 +151,15 @@ class Tables:
     def stamp(self, slot: Slot) -> Stamp | None:
         """The stamp of the slot, or None where the table was never finished. Raises TableCorrupt where it cannot be
         read as a stamp."""
-        path = _stamp_path(self.path(slot))
+        path = self._file(slot, _STAMP)  # a run asks for thousands: no Path is made of it
 
         def parsed() -> tuple[Stamp, int]:
-            data = path.read_bytes()
+            with open(path, "rb") as file:
+                data = file.read()
             return Stamp(**checked_json.loads(data)), len(data)
 
         try:
-            stamp = self._recent_stamps.read(os.fspath(path), parsed)
+            stamp = self._recent_stamps.read(path, parsed)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -171,7 +175,7 @@ class Tables:
 
     def has(self, table: str, modality: str, shard: str = ALL) -> bool:
         """Whether the table was made and finished."""
-        return _stamp_path(self.path(Slot(table, modality, shard))).exists()
+        return os.path.exists(self._file(Slot(table, modality, shard), _STAMP))
 
     def mark(self, slot: Slot, stamp: Stamp) -> Stamp:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
@@ -206,9 +210,7 @@ class Tables:
 
     def shards(self, table: str, modality: str) -> list[str]:
         """The shards that have this table, sorted."""
-        base = self.root / table / modality
-        found = (path.relative_to(base).as_posix().removesuffix(_STAMP) for path in base.rglob(f"*{_STAMP}"))
-        return sorted(found)
+        return sorted(_stamped(f"{self.root}/{table}/{modality}"))
 
     def modalities(self, table: str) -> list[str]:
         """The modalities that have a table of that name, sorted."""
@@ -302,6 +304,20 @@ def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:
             f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; "
             "correct the step that made it"
         )
+
+
+def _stamped(base: str, within: str = "") -> Iterator[str]:
+    """The names of all stamps below the folder, as those of shards."""
+    try:
+        with os.scandir(f"{base}/{within}") as entries:
+            found = list(entries)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    for entry in found:
+        if entry.name.endswith(_STAMP):
+            yield within + entry.name.removesuffix(_STAMP)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _stamped(base, f"{within}{entry.name}/")
 
 
 def _stamp_path(path: Path) -> Path:
