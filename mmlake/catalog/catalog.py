@@ -10,7 +10,6 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,13 +29,13 @@ from mmlake.catalog.files import TableFiles, is_of_machine
 from mmlake.catalog.hashes import row_hashes
 from mmlake.catalog.indexes import has_index, has_text_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
+from mmlake.catalog.opened import NAME as _TABLE
+from mmlake.catalog.opened import OpenedTable, connect
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.locks import exclusive_lock
-from mmlake.optional import defer
 from mmlake.records import STATUSES, is_digest
 
-_TABLE = "catalog"
 _REMEDY = "run `mmlake run`, which makes it again from the tables"
 _KEY_MARK = b"lance-schema:unenforced-primary-key:position"
 _BATCH_ROWS = 4_096
@@ -51,6 +50,7 @@ class Catalog:
         self.root, self._modalities = Path(root), tuple(modalities)
         self.settings = settings
         self._files = TableFiles(self.root / f"{_TABLE}.lance", self.root / FILES)
+        self._opened = OpenedTable(self.root, self._files)
 
     def upsert(self, rows: pa.Table) -> dict[str, int]:
         """Counts of rows inserted, updated and unchanged. New digests are appended, changed ones replaced whole; equal
@@ -131,7 +131,7 @@ class Catalog:
         """Rows sorted by digest; without `columns`, every column but the vectors and the row hash."""
         if (table := self._open()) is None:
             return CATALOG_SCHEMA.empty_table() if columns is None else CATALOG_SCHEMA.empty_table().select(columns)
-        found = _columns(table, columns or searching.readable(table), where=searching.checked(table, where))
+        found = _columns(table, columns or searching.readable(table), where=self._opened.checked(table, where))
         return found.sort_by("digest") if "digest" in found.column_names and found.num_rows else found
 
     def get(self, digest: str) -> dict[str, Any] | None:
@@ -152,7 +152,7 @@ class Catalog:
     def count(self, where: str | None = None) -> int:
         """The number of rows that meet the condition."""
         table = self._open()
-        return 0 if table is None else int(table.count_rows(searching.checked(table, where)))
+        return 0 if table is None else int(table.count_rows(self._opened.checked(table, where)))
 
     def encoders(self) -> list[str]:
         """The vector columns' names without their prefix, sorted: what `encoder` accepts, next to the encoder's own
@@ -292,7 +292,7 @@ class Catalog:
         if not (self.root / f"{_TABLE}.lance").is_dir():
             return None
         try:
-            return self._connect().open_table(_TABLE)
+            return self._opened.newest()
         except (RuntimeError, OSError, ValueError) as error:
             if is_of_machine(error):
                 raise
@@ -301,7 +301,7 @@ class Catalog:
     def _open_to_write(self) -> Any:
         table = self._open()
         if table is None:
-            table = self._connect().create_table(_TABLE, schema=STORED)
+            table = connect(self.root).create_table(_TABLE, schema=STORED)
         # also where the first writer died between the two steps
         if _KEY_MARK not in (table.schema.field("digest").metadata or {}):
             table.set_unenforced_primary_key("digest")
@@ -314,15 +314,8 @@ class Catalog:
             return table
         anew = stored_columns.retyped(table, rows.schema.field(METADATA).type)
         # rows of one modality have no vector of another's encoder, which LanceDB takes for a bad one
-        self._connect().create_table(_TABLE, data=anew, schema=anew.schema, mode="overwrite", on_bad_vectors="null")
+        connect(self.root).create_table(_TABLE, data=anew, schema=anew.schema, mode="overwrite", on_bad_vectors="null")
         return self._open_to_write()
-
-    def _connect(self) -> Any:
-        os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
-        defer("lance_namespace_urllib3_client")  # for REST, which no table here asks: half of the import
-        import lancedb
-
-        return lancedb.connect(str(self.root))
 
 
 def _checked(rows: pa.Table) -> pa.Table:
@@ -388,7 +381,8 @@ def _as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _columns(table: Any, columns: list[str], where: str | None = None) -> pa.Table:
     query = table.search().select(columns)
-    return (query.where(where) if where else query).limit(None).to_arrow()
+    # not `to_arrow`, which asks Lance for the schema five times more, to find columns of blobs
+    return (query.where(where) if where else query).limit(None).to_batches().read_all()
 
 
 def _among(digests: list[str]) -> str:

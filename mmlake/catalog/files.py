@@ -84,6 +84,12 @@ class TableFiles:
         known = self._read()
         return known is not None and not known.is_open
 
+    def settled(self) -> object | None:
+        """What the last writer wrote down, another one for each writer; None where it has not ended, or nothing is
+        known. Raises ValueError where that is damaged."""
+        known = self._read()
+        return None if known is None or known.is_open else known
+
     def problems(self, *, up_to_bytes: int | None = None, anew: bool = False) -> list[str]:
         """A sentence for each file that is not what was written. up_to_bytes: of larger tables only sizes are
         compared; None hashes all. anew: hash what this process has hashed before, too, and name files that nobody

@@ -33,8 +33,8 @@ def test_the_code_of_a_package_runs_when_it_is_first_asked_for_something(tmp_pat
 OPENED = """
 import sys
 from pathlib import Path
-from mmlake.catalog import Catalog
-Catalog(Path(sys.argv[1]), modalities=("text",))._connect()
+from mmlake.catalog.opened import connect
+connect(Path(sys.argv[1]))
 assert "lancedb" in sys.modules
 print(sorted(name for name in sys.modules if name.startswith("lance_namespace_urllib3_client.api.")))
 import lance_namespace_urllib3_client
