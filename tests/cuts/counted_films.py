@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import av
 import numpy as np
@@ -14,6 +17,7 @@ from mmlake.decoders import frames, open_media, picture_stream
 
 NUM_BARS = 12
 RATE = 25
+_READ: dict[tuple[str, bytes], list[tuple[int, float]]] = {}  # what was read of a film's bytes
 
 
 def counted_film(
@@ -32,6 +36,47 @@ def counted_film(
 ) -> Path:
     """The film at the path, whose ending names its container. times_ms: of the frames, 25 a second where None is given.
     Its sound is a tone that climbs by 200 Hz each second."""
+    times = None if times_ms is None else tuple(times_ms)
+    path.write_bytes(
+        _encoded(path.suffix, num_frames, size, times, codec, gop, b_frames, with_sound, sound_rate_hz, layout, pix_fmt)
+    )
+    return path
+
+
+@lru_cache(maxsize=32)
+def _encoded(
+    suffix: str,
+    num_frames: int,
+    size: tuple[int, int],
+    times_ms: tuple[int, ...] | None,
+    codec: str,
+    gop: int,
+    b_frames: int,
+    with_sound: bool,
+    sound_rate_hz: int,
+    layout: str,
+    pix_fmt: str,
+) -> bytes:
+    """The bytes of the film, which several tests of a process cut."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"film{suffix}"
+        _encode(path, num_frames, size, times_ms, codec, gop, b_frames, with_sound, sound_rate_hz, layout, pix_fmt)
+        return path.read_bytes()
+
+
+def _encode(
+    path: Path,
+    num_frames: int,
+    size: tuple[int, int],
+    times_ms: tuple[int, ...] | None,
+    codec: str,
+    gop: int,
+    b_frames: int,
+    with_sound: bool,
+    sound_rate_hz: int,
+    layout: str,
+    pix_fmt: str,
+) -> None:
     width, height = size
     clock = Fraction(1, 1000) if times_ms else Fraction(1, RATE)
     with av.open(str(path), "w") as container:
@@ -47,7 +92,6 @@ def counted_film(
         if sound is not None:
             last_s = times_ms[-1] / 1000 + 0.04 if times_ms else num_frames / RATE
             _mux_tone(container, sound, last_s, sound_rate_hz, layout)
-    return path
 
 
 def tone_hz(time_s: float) -> float:
@@ -57,6 +101,13 @@ def tone_hz(time_s: float) -> float:
 
 def numbers(path: Path) -> list[tuple[int, float]]:
     """(number, time in seconds from the container's start) of each frame of a film, as they are shown."""
+    key = path.suffix, hashlib.sha256(path.read_bytes()).digest()
+    if key not in _READ:
+        _READ[key] = _numbers(path)
+    return [*_READ[key]]
+
+
+def _numbers(path: Path) -> list[tuple[int, float]]:
     found = []
     with open_media(path) as container:
         origin_s = (container.start_time or 0) / 1e6
