@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ def silent(ones, others):
 
 def coded(picture, kind="JPEG", **options):
     buffer = io.BytesIO()
-    picture.save(buffer, kind, **options)
+    picture.save(buffer, kind, **({"compress_level": 1} if kind == "PNG" else {}) | options)
     return buffer.getvalue()
 
 
@@ -41,14 +42,24 @@ def reopened(data):
     return Image.open(io.BytesIO(data)).convert("RGB")
 
 
+@lru_cache(maxsize=64)
+def fingerprint_of(data):
+    return image_fingerprints.fingerprint(data)
+
+
+@lru_cache(maxsize=64)
+def fidelity_of(data):
+    return fidelity(decoded(data))
+
+
 def survivors(family):
     """Names of the pictures that stay."""
     from PIL import Image
 
     names = sorted(family)
-    prints = [image_fingerprints.fingerprint(family[name]) for name in names]
+    prints = [fingerprint_of(family[name]) for name in names]
     table = {method: Ragged.of([one[method] for one in prints]) for method in image_fingerprints.METHODS}
-    rows = [fidelity(decoded(family[name])) for name in names]
+    rows = [fidelity_of(family[name]) for name in names]
     sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
     shapes = [{"width_px": width, "height_px": height, "min_side_px": min(width, height)} for width, height in sizes]
     rows = [row | shape for row, shape in zip(rows, shapes, strict=True)]

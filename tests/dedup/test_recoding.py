@@ -14,13 +14,13 @@ from mmlake.dedup import DedupSettings
 from mmlake.dedup.image import fingerprints, recoding
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.stars.outdone import copies_among
-from tests.dedup.test_elections import coded, photograph, reopened, survivors
+from tests.dedup.test_elections import coded, fingerprint_of, photograph, reopened, survivors
 
 FINER = {"jpeg-90": ("JPEG", {"quality": 90}), "jpeg-95": ("JPEG", {"quality": 95}), "png": ("PNG", {})}
 
 
 def made_of(copy: bytes, original: bytes) -> bool:
-    prints = Ragged.of([fingerprints.fingerprint(data)["blocks"] for data in (copy, original)])
+    prints = Ragged.of([fingerprint_of(data)["blocks"] for data in (copy, original)])
     return bool(recoding.made_of(prints, np.array([0]), np.array([1]))[0])
 
 

@@ -4,6 +4,7 @@ or is shown from elsewhere, is not."""
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -35,8 +36,13 @@ def coded(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
     return buffer.getvalue()
 
 
+@lru_cache(maxsize=64)
+def fingerprint_of(blob: bytes) -> dict[str, np.ndarray]:
+    return fingerprints.fingerprint(blob)
+
+
 def is_copy(one: bytes, other: bytes) -> bool:
-    prints = [fingerprints.fingerprint(blob) for blob in (one, other)]
+    prints = [fingerprint_of(blob) for blob in (one, other)]
     table = {name: Ragged.of([found[name] for found in prints]) for name in fingerprints.METHODS}
     return matcher.matcher(table, DedupSettings()).compare(0, np.array([1])).relation[0] == SAME
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -15,12 +16,17 @@ def photograph(seed=0, side=400):
     """A picture with detail up to its last pixel, whose spectrum falls as that of photographs does."""
     from PIL import Image
 
+    return Image.fromarray(_photographed(seed, side))
+
+
+@lru_cache(maxsize=16)
+def _photographed(seed, side):
     rng = np.random.default_rng(seed)
     down, across = np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None]
     radius = np.maximum(np.hypot(down, across), 1 / side)
     planes = [np.fft.irfft2(np.fft.rfft2(rng.normal(size=(side, side))) / radius, s=(side, side)) for _ in range(3)]
     mixed = np.stack([planes[0] + 0.3 * plane for plane in planes], axis=2)
-    return Image.fromarray((128 + 20 * mixed / mixed.std()).clip(0, 255).astype(np.uint8))
+    return (128 + 20 * mixed / mixed.std()).clip(0, 255).astype(np.uint8)
 
 
 def measured(picture, kind="PNG", **options):
