@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,8 @@ from mmlake.quality.pixel_aspect import PIXEL_ASPECT_MEASUREMENT
 from mmlake.quality.video_fidelity import FIDELITY_MEASURES, video_fidelity
 
 
-def frames(num: int = 40, height: int = 180, width: int = 240) -> list[np.ndarray]:
+@cache
+def frames(num: int = 40, height: int = 180, width: int = 240) -> tuple[np.ndarray, ...]:
     """A picture with detail at all scales that moves past, in colour, with the grain of a sensor."""
     from PIL import Image
 
@@ -24,11 +27,11 @@ def frames(num: int = 40, height: int = 180, width: int = 240) -> list[np.ndarra
         ground += np.asarray(noise.resize((width + 80, height), 3), float) / 4
     ground += rng.normal(0, 8, (height, width + 80, 1))
     grain = [rng.normal(0, 2, (height, width, 1)) for _ in range(num)]
-    return [(ground[:, at : at + width] + grain[at]).clip(0, 255).astype(np.uint8) for at in range(num)]
+    return tuple((ground[:, at : at + width] + grain[at]).clip(0, 255).astype(np.uint8) for at in range(num))
 
 
 def film(
-    path: Path, pixels: list[np.ndarray], *, codec: str = "libx264", crf: int = 18, aspect: Fraction = Fraction(1)
+    path: Path, pixels: Sequence[np.ndarray], *, codec: str = "libx264", crf: int = 18, aspect: Fraction = Fraction(1)
 ) -> Path:
     """The frames as a file, 20 a second."""
     import av
@@ -52,7 +55,7 @@ def measured(path: Path | None, span_s: tuple[float, float] | None = None) -> di
     return video_fidelity(Subject({}, path=path, span_s=span_s))
 
 
-def resized(pixels: list[np.ndarray], factor: float) -> list[np.ndarray]:
+def resized(pixels: Sequence[np.ndarray], factor: float) -> list[np.ndarray]:
     import cv2
 
     return [cv2.resize(one, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC) for one in pixels]
