@@ -17,7 +17,7 @@ from mmlake.quality.sync_events import offset_between
 from mmlake.store import BlobStore
 from tests.quality.quality_media import table_of, track
 
-DURATION_S = 24.0
+DURATION_S = 16.0
 SYNC = [row for row in MODALITIES["video"].measurements if row.name == "sync"]
 
 

@@ -20,7 +20,7 @@ from mmlake.settings import Settings
 from tests.embed.tiny_models import picture, saved
 
 pytestmark = pytest.mark.slow
-DURATION_S = 20.0
+DURATION_S = 14.0
 OFFSETS_S = {"detached": -0.5, "late": 0.25, "little": 0.1, "right": 0.0, "worded": 0.0}
 ISOLATED = """
 name = "isolated"
