@@ -153,7 +153,7 @@ def histories(draw):
 
 
 @pytest.mark.parametrize("kind", MATCHERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(25, 60), deadline=None)
 @given(history=histories())
 def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, history):
     prior = None
@@ -163,7 +163,7 @@ def test_any_arrivals_removals_and_changes_give_the_whole_join(kind, history):
 
 @pytest.mark.parametrize("work", [-(10**12), pytest.param(10**12, marks=needs_numba)], ids=["numpy", "compiled"])
 @pytest.mark.parametrize("kind", MATCHERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=drawn(12, 30), deadline=None)
 @given(history=histories())
 def test_lists_that_are_full_give_the_whole_join_too(kind, work, history):
     with pytest.MonkeyPatch.context() as patch:

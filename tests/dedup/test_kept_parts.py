@@ -110,7 +110,7 @@ def histories(draw):
 
 
 @pytest.mark.parametrize("work", WAYS)
-@settings(max_examples=drawn(10, 40), deadline=None)
+@settings(max_examples=drawn(6, 40), deadline=None)
 @given(history=histories())
 def test_any_arrivals_removals_and_changes_give_the_whole_join(work, history):
     with pytest.MonkeyPatch.context() as patch:
