@@ -121,7 +121,7 @@ CUES = st.lists(
 )
 
 
-@examples(max_examples=drawn(100, 300), deadline=None)
+@examples(max_examples=drawn(40, 300), deadline=None)
 @given(cues=CUES, answers=st.lists(ANSWERS, min_size=8, max_size=8), per_question=st.integers(1, 8))
 def test_no_answer_of_any_server_changes_a_time_or_the_number_of_lines(cues, answers, per_question) -> None:
     bounds = CaptionSettings(lines_per_question=per_question, glossary={"a": "b"})

@@ -22,7 +22,7 @@ from tests.thorough import drawn
 def test_mutated_shards_are_read_without_a_crash_a_hang_or_a_loss():
     """No exception but a documented one, under 10 s and 512 MiB each, two reads equal, every row valid, every member
     accounted for."""
-    num = drawn(300, 1000)
+    num = drawn(150, 1000)
     tally = fuzz(range(num), seed=7, workers=2)
     assert (tally.num_inputs, tally.violations) == (num, [])
     # the mutations reach what they are for
@@ -66,7 +66,7 @@ def test_mutated_files_of_a_lance_dataset_give_rows_or_say_why(tmp_path):
         pa.table({"id": ["a", "b", "c"], "text": ["one", "two", "three"]}), dataset, max_rows_per_file=2
     )
     files = sorted(path for path in dataset.rglob("*") if path.is_file())
-    for number in range(drawn(20, 60)):
+    for number in range(drawn(12, 60)):
         landing = tmp_path / f"in{number}"
         shutil.copytree(dataset, landing / "d.lance")
         chosen = landing / "d.lance" / rng.choice(files).relative_to(dataset)

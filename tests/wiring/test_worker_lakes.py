@@ -57,7 +57,7 @@ def expected(zone, tmp_path_factory):
     return tables_of(zone, tmp_path_factory.mktemp("one") / "lake", InProcess())
 
 
-@pytest.mark.parametrize("workers", drawn([1, 3], [1, 2, 3]))
+@pytest.mark.parametrize("workers", drawn([3], [1, 2, 3]))
 def test_tables_do_not_depend_on_the_number_of_workers(zone, expected, tmp_path, workers):
     assert len(expected) > 40
     assert tables_of(zone, tmp_path / "lake", workers=workers) == expected
