@@ -154,6 +154,15 @@ def _workers() -> Iterator[object]:
         yield lender
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _revisions() -> Iterator[None]:
+    """The migrations of Dagster's databases are read once."""
+    from tests.revisions import revisions_read_once
+
+    with revisions_read_once():
+        yield
+
+
 @pytest.fixture
 def own_workers(_workers: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each lake of the test has worker processes of its own, which end with it."""
