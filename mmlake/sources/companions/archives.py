@@ -7,6 +7,7 @@ Enters: zips and the directories around them. Leaves: entries that can be opened
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -19,6 +20,7 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions.places import holds_images, is_annotation_archive, may_be_annotations
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import Kind, ParsedFiles
+from mmlake.sources.raw_items import Opener
 from mmlake.streams import Window
 
 
@@ -45,6 +47,30 @@ Listing = dict[str, list[File]]  # images and annotations of a zip by the direct
 
 # In memory, 150 bytes each; all zips of COCO 2017 have 330,000.
 _LISTINGS: Kind[Listing] = Kind(max_size=400_000, size_of=lambda one: len(one) + sum(map(len, one.values())))
+
+
+class OneFile(Landing):
+    """A member as a landing zone that has it alone. holds: whether there is a file at another path, which can be known
+    and not be read."""
+
+    location = "."
+
+    def __init__(self, entry: Entry, open_member: Opener, holds: Callable[[str], bool] | None = None) -> None:
+        self._entry, self._open, self._holds = entry, open_member, holds
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        yield ".", [self._entry]
+
+    def files(self, directory: str) -> list[Entry]:
+        return [self._entry]
+
+    def stat(self, path: str) -> Entry | None:
+        if self._holds is None or path == self._entry.path:
+            return self._entry
+        return Entry(path, 0, 0) if self._holds(path) else None
+
+    def open(self, path: str) -> IO[bytes]:
+        return self._open()
 
 
 def member_of(archive: Entry, place: int, member: ZipMember) -> ArchiveMember:

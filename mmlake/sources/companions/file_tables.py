@@ -180,6 +180,10 @@ class FileTable(ABC):
         """Whether one of these records has a text."""
         return any(self.texts(record.fields, set()) for record in records if record.fault is None)
 
+    def ref(self, place: str) -> SourceRef:
+        """The locator of a record, or of a text in it."""
+        return SourceRef(self.reading.path, place)
+
     def is_outside(self, path: str) -> bool:
         """Whether a path cannot be below the directory of the file."""
         return path.startswith(("/", "../")) or path in (".", "..")
@@ -246,7 +250,7 @@ class FileTable(ABC):
 
     def row(self, record: Record, fault: Fault | None, *, mark: str = "") -> RawItem:
         """The row of a record that no file took. mark: behind the label of one whose locator names the whole of it."""
-        ref = SourceRef(self.reading.path, f"{record.label}{mark}")
+        ref = self.ref(f"{record.label}{mark}")
         name = f"{self.reading.key}/{record.label}"
         item = RawItem(modality="text", ref=ref, sample_id=name, role="document", fault=fault)
         if not record.body:
@@ -302,7 +306,7 @@ class FileTables(Companion):
                 for field in found:
                     said.add((field.role, field.text, as_text))
                     if (field.role, field.text, as_text) not in before:
-                        ref = SourceRef(table.reading.path, f"{record.label}#{field.pointer}")
+                        ref = table.ref(f"{record.label}#{field.pointer}")
                         blank = RawItem(modality="text", ref=ref, sample_id="", own=own)
                         texts.append(become_text(blank, field.text, field.role))
                 if table.has_own_fields:
@@ -320,4 +324,5 @@ class FileTables(Companion):
         index, places = table.records, table.places(self._directory)
         for member in members:
             for place in places:
-                yield from index.of(posixpath.normpath(posixpath.join(place, composed(printable(member.name)))))
+                name = composed(printable(member.name)).rpartition("/")[2]  # of an archive's members with their folder
+                yield from index.of(posixpath.normpath(posixpath.join(place, name)))

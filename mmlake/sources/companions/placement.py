@@ -72,7 +72,7 @@ class _Listing:
             annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
             speakers=tuple(entry for entry, name in own if name == transcripts.SPEAKERS),
-            descriptions=_describing([entry for entry, name in own if name in places.TABLES]),
+            descriptions=describing([entry for entry, name in own if name in places.TABLES]),
             manifests=_may_be_manifests(may_be_manifests),
             holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
@@ -293,7 +293,7 @@ def _sorted(found: Iterable[Entry]) -> list[Entry]:
     return sorted(set(found), key=lambda entry: entry.path)
 
 
-def _describing(tables: list[Entry]) -> tuple[Entry, ...]:
+def describing(tables: list[Entry]) -> tuple[Entry, ...]:
     """Those of a directory's tables that count: the first that any corpus may have, else all of those that one
     corpus has several of."""
     common = sorted((entry for entry in tables if entry.name in places.DESCRIPTIONS), key=lambda entry: entry.name)

@@ -20,12 +20,14 @@ from mmlake.formats.label_files import CLASS_FILES, LABEL_NAMES, Classes, classe
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import labels, transcripts
-from mmlake.sources.companions.places import join
+from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, Names, may_describe
+from mmlake.sources.companions.places import TABLES, join
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
 
+_TABLE_NAMES = sorted(TABLES)  # sought in all names at once
 _MOST_CLASS_FILES = 256  # that are sought for what classes mean
 _REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
 
@@ -61,6 +63,8 @@ class Archive:
         self._labels, self._labelled = array("q"), array("q")
         self._lonely = np.zeros(0, np.int64)  # those of them of which no image is listed
         self._class_files: dict[str, int] = {}  # what may say what classes mean, by its name
+        self._describing = list[int]()  # members that are called like tables which describe others
+        self.is_whole = True  # whether all members are noted
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
 
@@ -90,6 +94,8 @@ class Archive:
                 for at, name in enumerate(names, first)
                 if name.rpartition("/")[2] in CLASS_FILES
             }
+        if any(map(joined.__contains__, _TABLE_NAMES)) and len(self._describing) <= MAX_TABLES:
+            self._describing += [at for at, name in enumerate(names, first) if may_describe(name)]
         # few archives have such folders at all
         for at, name in enumerate(names, first) if any(map(joined.__contains__, labels.LABEL_FOLDERS)) else ():
             for stem in labels.image_stems(name) if name.endswith(LABEL_NAMES) else ():
@@ -108,6 +114,7 @@ class Archive:
         for column in (self._stems, self._names, self._records, self._labels, self._labelled):
             del column[:]
         self._class_files.clear()
+        self._describing.clear()
 
     def settle(self) -> None:
         """Find the order of the samples and the names that meet, once all members are noted."""
@@ -155,6 +162,11 @@ class Archive:
     ) -> Samples:
         """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
         them; only samples that they may be in, as far as these can be distinguished."""
+        described = self._descriptions(left_out)
+        if described is not None:
+            companions, left_out = [*companions, described], {*left_out, *described.own}
+            if wanted is not None and any(one.partition("#")[0] in described.labels for one in wanted):
+                wanted = None  # what a table says is read with the sample of which it says it
         is_mixed, order = self._is_mixed(left_out), self.order
         if not self.may_hold_transcripts:
             if wanted is not None and not is_mixed:
@@ -180,6 +192,18 @@ class Archive:
         known = cache(self._classes)
         samples.classes = lambda stem: known(stem.rpartition("/")[0])
         return samples
+
+    def _descriptions(self, left_out: Collection[int]) -> InnerDescriptions | None:
+        """What tables among the members say of the others."""
+        if not self._describing:
+            return None
+        return InnerDescriptions.of(
+            self.reading,
+            [at for at in self._describing if at not in left_out],
+            lambda at: next(iter(self.members([at], is_listed=False))),
+            names=lambda: Names(np.frombuffer(self._names, np.int64)),
+            is_whole=self.is_whole,
+        )
 
     def _classes(self, folder: str) -> Classes:
         """What the numbers of classes mean of labels of images in the folder: the nearest file says it."""

@@ -18,7 +18,8 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded_head
-from mmlake.landing import Entry, Landing
+from mmlake.landing import Entry
+from mmlake.sources.companions.archives import OneFile
 from mmlake.sources.connectors import arrow, json_lines
 from mmlake.sources.connectors.table import SOURCES, Connector
 from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading
@@ -89,7 +90,7 @@ class InnerTable:
     def _inner_reading(self, open_member: Opener) -> Reading:
         """The member as a landing zone of one file."""
         name = self._member.label or self._member.name
-        landing = _OneFile(Entry(self._reading.path, self._member.size_bytes, 0), self._member.name, open_member)
+        landing = OneFile(Entry(self._member.name, self._member.size_bytes, 0), open_member)
         return replace(
             self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None
         )
@@ -100,25 +101,6 @@ def _reopened(file: IO[bytes]) -> IO[bytes]:
     again = open(file.fileno(), "rb", closefd=False)  # noqa: SIM115 - whoever asked for it closes it
     again.seek(0)
     return again
-
-
-class _OneFile(Landing):
-    """A landing zone that has the member alone."""
-
-    def __init__(self, entry: Entry, name: str, open_member: Opener) -> None:
-        self._entry, self._open, self.location = entry._replace(path=name), open_member, "."
-
-    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
-        yield ".", [self._entry]
-
-    def files(self, directory: str) -> list[Entry]:
-        return [self._entry]
-
-    def stat(self, path: str) -> Entry | None:
-        return self._entry
-
-    def open(self, path: str) -> IO[bytes]:
-        return self._open()
 
 
 def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTable | None:

@@ -181,7 +181,7 @@ class _Tar(Archive):
         """is_ranged: whether a range of the file is a range of the shard as it lies. reach: how far the members are
         listed; None: to the end."""
         super().__init__(reading)
-        self._window, self._is_ranged, self.is_whole = Window(file), is_ranged, True
+        self._window, self._is_ranged = Window(file), is_ranged
         self._called, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
         self._unsafe: dict[int, str] = {}  # why members are refused
         self._links: dict[int, str] = {}  # what hard links name
