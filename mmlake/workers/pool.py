@@ -7,6 +7,7 @@ import hashlib
 import os
 import pickle
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ class WorkerPool:
         self._limits: dict[str, Any] = {"item_timeout_s": item_timeout_s, "item_memory_bytes": item_memory_bytes}
         self._process = os.getpid()
         self._dispatcher: Dispatcher | None = None
+        self._starting = threading.Lock()
         self._close: Callable[[], object] | None = None
         self._is_closed = False
 
@@ -134,10 +136,15 @@ class WorkerPool:
             raise MmlakeError("the pool of workers is closed; make a new one")
         if os.getpid() != self._process:
             raise MmlakeError("the pool of workers belongs to the process that this one was forked from; make another")
-        if self._dispatcher is None:
-            self._dispatcher = Dispatcher(workers=self.workers, **self._limits)
-            self._close = weakref.finalize(self, self._dispatcher.close)
-        return self._dispatcher
+        with self._starting:
+            if self._dispatcher is None:
+                self._dispatcher = self._begun()
+            return self._dispatcher
+
+    def _begun(self) -> Dispatcher:
+        found = Dispatcher(workers=self.workers, **self._limits)
+        self._close = weakref.finalize(self, found.close)
+        return found
 
 
 class _Metered:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ from hypothesis import strategies as st
 from mmlake.border import Failure, InProcess
 from mmlake.errors import MmlakeError, ModelMissing, SettingsError
 from mmlake.workers import WorkerPool
+from mmlake.workers import pool as pools
+from mmlake.workers.dispatch import Dispatcher
 
 MEMORY_BYTES = 256 << 20
 CODE, WHAT = 3001, "the bytes do not decode"
@@ -211,6 +215,22 @@ def test_a_closed_pool_has_ended_its_workers():
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     with pytest.raises(MmlakeError, match="closed"):
         outcomes(pool, kernels.double, [1])
+
+
+def test_threads_that_come_at_once_share_the_workers_of_a_pool(monkeypatch):
+    """Each got workers of its own, and those of all but the last one lived until the process ended."""
+    made, come = [], threading.Barrier(4, timeout=60)
+
+    class Slow(Dispatcher):
+        def __init__(self, **limits):
+            made.append(self)
+            time.sleep(0.05)  # for the others to come
+            super().__init__(**limits)
+
+    monkeypatch.setattr(pools, "Dispatcher", Slow)
+    with WorkerPool(workers=1) as pool, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda item: (come.wait(), outcomes(pool, kernels.double, [item]))[1], range(4)))
+    assert (found, len(made)) == ([[0], [2], [4], [6]], 1)
 
 
 def test_workers_account_for_their_processor_time(pool):
