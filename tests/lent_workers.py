@@ -4,6 +4,7 @@ the compiled loops again, two seconds of work for a lake of a few items."""
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ class Lender:
     def __init__(self) -> None:
         self.is_off = False
         self._pools: dict[_Limits, WorkerPool] = {}
+        self._lock = threading.Lock()
         self._path = [*sys.path]
 
     def pool(self, settings: ComputeSettings) -> WorkerPool:
@@ -33,13 +35,14 @@ class Lender:
 
     def shared(self, limits: _Limits) -> WorkerPool:
         """The pool that all lakes with these limits use."""
-        pool = self._pools.pop(limits, None)
-        if pool is None or not pool._started()._thread.is_alive():
-            pool = _limited(*limits)
-        self._pools[limits] = pool  # the last one
-        while len(self._pools) > MAX_POOLS:
-            self._pools.pop(next(iter(self._pools)))  # its workers end once no lake has them
-        return pool
+        with self._lock:
+            pool = self._pools.pop(limits, None)
+            if pool is None or not pool._started()._thread.is_alive():
+                pool = _limited(*limits)
+            self._pools[limits] = pool  # the last one
+            while len(self._pools) > MAX_POOLS:
+                self._pools.pop(next(iter(self._pools)))  # its workers end once no lake has them
+            return pool
 
     def close(self) -> None:
         """End all workers."""
@@ -59,11 +62,9 @@ class _Lent(WorkerPool):
         super().__init__(workers=workers, item_timeout_s=item_timeout_s, item_memory_bytes=item_memory_bytes)
         self._lender, self._limits_asked = lender, limits
 
-    def _started(self) -> Dispatcher:
-        if self._dispatcher is None and not self._is_closed:
-            self._shared = self._lender.shared(self._limits_asked)
-            self._dispatcher = self._shared._started()
-        return super()._started()
+    def _begun(self) -> Dispatcher:
+        self._shared = self._lender.shared(self._limits_asked)  # held, so that it is not closed while it is in use
+        return self._shared._started()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from mmlake.compiled_loops import LOOPS
 
 ROOT = Path(mmlake.__file__).parent
 IMPORT = re.compile(
-    r"^from mmlake\.(numba_compiler import (linked, )?made|dedup\.machine_code import .*\bloops)\b", re.M
+    r"^from mmlake\.(numba_compiler import (linked, )?made|dedup\.loops\.machine_code import .*\bloops)\b", re.M
 )
 
 
@@ -31,5 +31,5 @@ def test_the_command_compiles_all_and_says_how_long_each_took() -> None:
     said = CliRunner().invoke(app, ["compile", "--json"])
     assert said.exit_code == 0
     assert set(json.loads(said.stdout)["seconds"]) == set(LOOPS)
-    kept = {path.name.partition(".")[0] for path in (ROOT / "dedup" / "__pycache__").glob("*.loops")}
+    kept = {path.name.partition(".")[0] for path in (ROOT / "dedup" / "loops" / "__pycache__").glob("*.loops")}
     assert kept >= {"text", "keys", "text-walk"}

@@ -21,6 +21,7 @@ from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.preprocess import tracks, unit_tracks, units
 from mmlake.quality import judge, measure
+from mmlake.schemas import ITEMS
 from mmlake.store import BlobStore
 
 _NAME = "damage"
@@ -89,15 +90,8 @@ class FilmJudge:
         with path.open("rb") as file:
             digest, size = self._store.put_stream(file, extension=path.suffix[1:])
         item = {"item_id": digest, "digest": digest, "modality": "video", "role": "media", "size_bytes": size}
-        item |= {
-            "content_type": None,
-            "sample_text": None,
-            "sample_text_role": None,
-            "status": "ok",
-            "error_code": None,
-            "materialize_error": None,
-        }
-        decoded = tracks(pa.Table.from_pylist([item]), "video", decoder=modality.decoder, store=self._store)
+        items = pa.Table.from_pylist([item | {"status": "ok"}], schema=ITEMS.arrow)  # all else is null
+        decoded = tracks(items, "video", decoder=modality.decoder, store=self._store)
         whole = unit_tracks(decoded, units(decoded, splitter=None, store=self._store))
         measures = measure(whole, modality.measurements, store=self._store)
         found = judge(whole, measures, modality.rules).to_pylist()[0]
