@@ -4,6 +4,7 @@ it is, so that the log of a run of hours says that it goes on."""
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ def _followed(handler: logging.Handler) -> Iterator[None]:
         logger.setLevel(before)
 
 
-class _Follower(logging.Handler):
+class _Follower(logging.Handler, ABC):
     """Knows what is being made, by the records of `mmlake.steps`."""
 
     def __init__(self) -> None:
@@ -102,9 +103,9 @@ class _Follower(logging.Handler):
             del self._num_items[slot]
         self.moved(int(is_done), now[-_NOW_CHARS:])
 
+    @abstractmethod
     def moved(self, num_done: int, now: str) -> None:
         """So many tables more are done; what is being made."""
-        raise NotImplementedError
 
 
 class _Lines(_Follower):

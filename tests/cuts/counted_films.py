@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import av
 import numpy as np
@@ -38,34 +39,26 @@ def counted_film(
     Its sound is a tone that climbs by 200 Hz each second."""
     times = None if times_ms is None else tuple(times_ms)
     path.write_bytes(
-        _encoded(path.suffix, num_frames, size, times, codec, gop, b_frames, with_sound, sound_rate_hz, layout, pix_fmt)
+        _encoded(
+            path.suffix, num_frames=num_frames, size=size, times_ms=times, codec=codec, gop=gop, b_frames=b_frames,
+            with_sound=with_sound, sound_rate_hz=sound_rate_hz, layout=layout, pix_fmt=pix_fmt,
+        )  # fmt: skip
     )
     return path
 
 
 @lru_cache(maxsize=32)
-def _encoded(
-    suffix: str,
-    num_frames: int,
-    size: tuple[int, int],
-    times_ms: tuple[int, ...] | None,
-    codec: str,
-    gop: int,
-    b_frames: int,
-    with_sound: bool,
-    sound_rate_hz: int,
-    layout: str,
-    pix_fmt: str,
-) -> bytes:
+def _encoded(suffix: str, **options: Any) -> bytes:
     """The bytes of the film, which several tests of a process cut."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"film{suffix}"
-        _encode(path, num_frames, size, times_ms, codec, gop, b_frames, with_sound, sound_rate_hz, layout, pix_fmt)
+        _encode(path, **options)
         return path.read_bytes()
 
 
 def _encode(
     path: Path,
+    *,
     num_frames: int,
     size: tuple[int, int],
     times_ms: tuple[int, ...] | None,
