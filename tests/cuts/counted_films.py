@@ -40,8 +40,17 @@ def counted_film(
     times = None if times_ms is None else tuple(times_ms)
     path.write_bytes(
         _encoded(
-            path.suffix, num_frames=num_frames, size=size, times_ms=times, codec=codec, gop=gop, b_frames=b_frames,
-            with_sound=with_sound, sound_rate_hz=sound_rate_hz, layout=layout, pix_fmt=pix_fmt,
+            path.suffix,
+            num_frames=num_frames,
+            size=size,
+            times_ms=times,
+            codec=codec,
+            gop=gop,
+            b_frames=b_frames,
+            with_sound=with_sound,
+            sound_rate_hz=sound_rate_hz,
+            layout=layout,
+            pix_fmt=pix_fmt,
         )  # fmt: skip
     )
     return path
