@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -133,3 +134,17 @@ def test_a_table_that_breaks_is_rows_and_no_sample_is_lost(tmp_path: Path) -> No
     rows = rows_of(land(tmp_path / "in", {"x.zip": zipped(files)}))
     assert [row["error_code"] for row in rows if row["error_code"]] == [1004]
     assert sorted((row["sample_text"] or "") for row in rows if row["modality"] == "image") == ["", "fine"]
+
+
+def test_a_table_whose_bytes_are_damaged_keeps_what_was_read_and_every_picture(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    captions = ["".join(chance.choices("abcdefghij klmnop", k=60)) for _ in range(3_000)]
+    table = "file_name,text\n" + "".join(f"{at % 60:02}.png,{said}\n" for at, said in enumerate(captions))
+    archive = bytearray(zipped({"metadata.csv": table.encode(), **{f"{at:02}.png": png(at) for at in range(60)}}))
+    entry = zipfile.ZipFile(io.BytesIO(archive)).getinfo("metadata.csv")
+    middle = entry.header_offset + 42 + entry.compress_size // 2
+    archive[middle : middle + 30] = b"\xff" * 30
+    rows = rows_of(land(tmp_path / "in", {"x.zip": bytes(archive)}))
+    assert sum(row["error_code"] in (1001, 1010) for row in rows) == 1, "where the table breaks"
+    assert sum(row["modality"] == "image" for row in rows) == 60
+    assert set(captions[:1_000]) <= {row["text_content"] for row in rows if row["role"] == "caption"}
