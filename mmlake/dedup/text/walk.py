@@ -1,8 +1,8 @@
 """The first walk over texts, compiled: which of them follows which, as `leaders.Walk` finds it with any matcher.
 
 Candidates, the exact measures and the choice of a leader are one loop, so that a text costs what its comparisons cost
-and not a hundred calls of numpy. No rule is made here: they stand in `led`, `text.verdicts` and `text.templates`, and
-the outcome is theirs.
+and not a hundred calls of numpy. No rule is made here: they stand in `greedy`, `text.verdicts` and `text.templates`,
+and the outcome is theirs.
 """
 
 from __future__ import annotations

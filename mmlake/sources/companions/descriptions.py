@@ -44,9 +44,7 @@ class Form(NamedTuple):
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record of the shard's table that no file took."""
-    table = DescriptionTable(reading, reading.path)
-    for record, fault in table.left_over(is_any_needed=False):
-        yield table.row(record, fault or Fault(1003, f"the record names no file in {NAME!r}"))
+    yield from DescriptionTable(reading, reading.path).rest()
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -58,9 +56,7 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 def descriptions_of(reading: Reading) -> FileTables | None:
     """What is said of the files that are read, or None where no table describes them."""
     tables = [DescriptionTable(reading, entry.path) for entry in reading.around if _is_table(entry, reading)]
-    good = ((record for record in table.records.records() if record.fault is None) for table in tables)
-    with_texts = [table.have_texts(islice(records, 1)) for table, records in zip(tables, good, strict=True)]
-    return FileTables(reading.path, tables, with_texts=with_texts) if tables else None
+    return FileTables(reading.path, tables, with_texts=[table.speaks() for table in tables]) if tables else None
 
 
 def _is_table(entry: Entry, reading: Reading) -> bool:
@@ -97,6 +93,16 @@ class DescriptionTable(FileTable):
     def key(self) -> tuple[Hashable, ...]:
         """The file, and where the files that it names lie."""
         return (self.entry, self._form)
+
+    def speaks(self) -> bool:
+        """Whether its first good record has texts; where that has none, later texts are metadata."""
+        good = (record for record in self.records.records() if record.fault is None)
+        return self.have_texts(islice(good, 1))
+
+    def rest(self) -> Iterator[RawItem]:
+        """A row for every record that no file took."""
+        for record, fault in self.left_over(is_any_needed=False):
+            yield self.row(record, fault or Fault(1003, f"the record names no file in {NAME!r}"))
 
     def lines(self) -> Iterator[Line]:
         """Its records, each with the field that names its file."""

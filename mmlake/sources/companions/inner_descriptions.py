@@ -11,18 +11,17 @@ import posixpath
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.errors import Fault, UnreadableItem
+from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
 from mmlake.sources.companions import places
 from mmlake.sources.companions.archives import OneFile
-from mmlake.sources.companions.description_forms import NAME, claims
+from mmlake.sources.companions.description_forms import claims
 from mmlake.sources.companions.descriptions import DescriptionTable
 from mmlake.sources.companions.file_tables import FileRecords, FileTables
 from mmlake.sources.companions.placement import describing
@@ -91,7 +90,7 @@ class InnerDescriptions(Companion):
         """tables: by the number of the member. is_whole: whether all members of the archive are known."""
         self.own, self._is_whole = frozenset(tables), is_whole
         self._tables = sorted(tables.values(), key=lambda table: table.reading.path)
-        self._speaks = {table.label: _speaks(table) for table in self._tables}
+        self._speaks = {table.label: table.speaks() for table in self._tables}
         self._by_folder: dict[str, FileTables | None] = {}
         self.labels = frozenset(self._speaks)
         self.has_texts = any(self._speaks.values()) or next(self.rest(), None) is not None
@@ -141,13 +140,7 @@ class InnerDescriptions(Companion):
     def rest(self) -> Iterator[RawItem]:
         """A row for every record of a file that the archive does not have, of none, or that is broken."""
         for table in self._tables if self._is_whole else ():
-            for record, fault in table.left_over(is_any_needed=False):
-                yield table.row(record, fault or Fault(1003, f"the record names no file in {NAME!r}"))
-
-
-def _speaks(table: _Table) -> bool:
-    good = (record for record in table.records.records() if record.fault is None)
-    return table.have_texts(islice(good, 1))
+            yield from table.rest()
 
 
 def _is_table(member: Member) -> bool:

@@ -2,7 +2,7 @@
 
 A member that is stored as it is has a byte range in its locator; a packed one is read by its name. Of each member 25
 bytes are noted (`archive`). An archive whose directory is lost or damaged is read header by header, and a row says so.
-COCO's annotations inside are taken out of the samples; see `coco_zip.py`.
+COCO's annotations inside are taken out of the samples; see `companions/coco.py`.
 """
 
 from __future__ import annotations
