@@ -3,6 +3,8 @@
     python -m benchmarks.dedup_new                        all modalities
     python -m benchmarks.dedup_new --only image --scale .2
     python -m benchmarks.dedup_new --recall               what the keys find, and what fewer of them would
+    python -m benchmarks.dedup_new --only image audio --made-up 100000   prints that are made up (`dedup_memory`): a
+                                                          tenth are copies, and half an hour is enough for both
 
 A join is keys, candidates, comparisons and elections, from prints to edges; fingerprints are not in it. `kept` is the
 first join that keeps what the next one goes on from. Each outcome is checked against that of a whole join. A third of
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.dedup import DedupSettings, near_pairs, recall_counts, recall_of, tiers_of
@@ -32,7 +35,7 @@ from mmlake.dedup.image import fingerprints as image_fingerprints
 from mmlake.dedup.image.perceptual import pack_bytes
 from mmlake.dedup.kept.join import Units
 from mmlake.dedup.kept.store import KeptJoins
-from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.stars.survivors import by_digest
 from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.dedup.tiers import joined_tier
@@ -140,12 +143,32 @@ CASES: dict[str, tuple[Callable[[int], Prints], int]] = {
 }
 
 
-def measure(modality: str, prints: Prints) -> dict[str, Any]:
+def _table(modality: str, prints: Prints) -> PrintTable:
+    """The rows of each method of the modality's tier."""
+    (tier,) = tiers_of(modality)
+    return {method: Ragged.of([one.get(method, np.empty(0, np.uint64)) for one in prints]) for method in tier.methods}
+
+
+def made_up(modality: str, num: int) -> PrintTable:
+    """The same of so many units whose prints are no media's."""
+    from benchmarks.dedup_memory import Pictures, Sounds
+
+    (tier,) = tiers_of(modality)
+    parts = list({"image": Pictures, "audio": Sounds}[modality](num))
+    found = {}
+    for method in tier.methods:
+        rows = [part.filter(pc.equal(part["method"], method))["hashes"] for part in parts]
+        lists = pa.chunked_array([chunk for column in rows for chunk in column.chunks], rows[0].type)
+        found[method] = of_lists(lists) if len(lists) else Ragged.empty(num)
+    return found
+
+
+def measure(modality: str, table: PrintTable) -> dict[str, Any]:
     """CPU seconds of a whole join, of one that is kept, and of what goes on from it."""
     (tier,) = tiers_of(modality)
-    names = [hashlib.sha256(f"{modality} {at}".encode()).hexdigest() for at in range(len(prints))]
-    table = {method: Ragged.of([one.get(method, np.empty(0, np.uint64)) for one in prints]) for method in tier.methods}
-    chosen = np.random.default_rng(5).random(len(prints)) < 0.01
+    num = len(table[tier.methods[0]])
+    names = [hashlib.sha256(f"{modality} {at}".encode()).hexdigest() for at in range(num)]
+    chosen = np.random.default_rng(5).random(num) < 0.01
 
     def part(rows: Sequence[int]) -> tuple[dict[str, Ragged], list[str]]:
         by_name = sorted(rows, key=lambda at: names[at])
@@ -160,17 +183,17 @@ def measure(modality: str, prints: Prints) -> dict[str, Any]:
         found = joined_tier(tier, mine, units, by_digest(digests), settings=SETTINGS, kept=joins)
         return found, time.process_time() - started
 
-    everything, most = range(len(prints)), np.flatnonzero(~chosen).tolist()
-    join(range(min(20_000, len(prints))), None)  # what is compiled or imported at first use
+    everything, most = range(num), np.flatnonzero(~chosen).tolist()
+    join(range(min(20_000, num)), None)  # what is compiled or imported at first use
     whole, whole_s = join(everything, None)
     fewer, _ = join(most, None)
-    row = {"modality": modality, "units": len(prints), "new": int(chosen.sum()), "gone": len(whole.left)}
+    row = {"modality": modality, "units": num, "new": int(chosen.sum()), "gone": len(whole.left)}
     row |= {"whole_s": whole_s}
     with tempfile.TemporaryDirectory() as folder:
         joins = KeptJoins(Path(folder), "")
         first, row["kept_s"] = join(most, joins)
         more, row["new_s"] = join(everything, joins)
-        row["kept_bytes_per_unit"] = sum(path.stat().st_size for path in Path(folder).iterdir()) / len(prints)
+        row["kept_bytes_per_unit"] = sum(path.stat().st_size for path in Path(folder).iterdir()) / num
         less, row["removed_s"] = join(most, joins)
         _, row["nothing_s"] = join(most, joins)
     assert (first, more, less) == (fewer, whole, fewer), f"{modality}: a join that went on from another differs"
@@ -205,13 +228,19 @@ def main() -> None:
     parser.add_argument("--only", choices=CASES, nargs="*", default=list(CASES))
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes (default %(default)s)")
     parser.add_argument("--recall", action="store_true", help="estimate the recall of the keys, and measure no time")
+    parser.add_argument(
+        "--made-up", type=int, metavar="NUM", help="of pictures or recordings, as dedup_memory has them"
+    )
     chosen = parser.parse_args()
     for modality in chosen.only:
         if chosen.recall:
             print(json.dumps(recall(modality)))
             continue
         made, num = CASES[modality]
-        row = measure(modality, made(max(100, int(num * chosen.scale))))
+        if chosen.made_up:
+            row = measure(modality, made_up(modality, chosen.made_up))
+        else:
+            row = measure(modality, _table(modality, made(max(100, int(num * chosen.scale)))))
         print(json.dumps({name: round(one, 4) if isinstance(one, float) else one for name, one in row.items()}))
 
 

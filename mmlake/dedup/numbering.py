@@ -2,23 +2,28 @@
 
 Enters: the keys of each unit. Leaves: those that stand there more than once, sorted, and for each unit their numbers.
 Many keys are cut into ranges of values that each fit into memory, and each range is numbered by itself, so a key that
-one unit alone has is dropped where it is met. All arrays lie in files where they are large.
+one unit alone has is dropped where it is met. All arrays lie in files where they are large. Few new units are numbered
+after those of an earlier index (`renumbered`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.loops import key_kernels
-from mmlake.dedup.prints import Positions, Ragged, blocks_of
+from mmlake.dedup.prints import Positions, Ragged, behind_each_other, blocks_of
 from mmlake.engine import Column, Scratch, cumulated
 
 _BLOCK = 1 << 20  # keys at once
 _SAMPLES = 64  # keys for each range that is cut
 _MOST_RANGES = 1 << 16  # their numbers are sorted as 16 bits
+_FEW = 1 / 8  # of the units: so many may be new, and of the keys so many without two holders, in an index that goes on
+_MOST_TIMES = 8  # what an array may have in memory: keys beyond it are numbered in ranges
+_SLOTS_EACH = 64  # of a filter: one in so many other keys passes it
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Numbered(NamedTuple):
@@ -28,6 +33,92 @@ class Numbered(NamedTuple):
     ids: NDArray[np.int32]  # for each unit the places of its keys in `shared`, one unit after the other
     offsets: Positions  # where those of each unit begin
     holders: Positions  # how many units have each key
+
+
+class Index(NamedTuple):
+    """What of an index the next one goes on from; see `Numbered`."""
+
+    shared: NDArray[np.uint64]
+    ids: NDArray[np.int32]
+    offsets: Positions
+
+
+def renumbered(keys: Ragged, before: Index, at: Positions, scratch: Scratch) -> Numbered:
+    """What `numbered` finds, at the cost of one pass over the keys. `shared` may have keys that one unit alone has now,
+    or nobody, and a unit's numbers stand in any order.
+
+    at: of each unit its row in the index before, with the same keys; -1: it had other keys, or was not there.
+    """
+    new = np.flatnonzero(at < 0)
+    if len(new) > _FEW * len(keys) or keys.values.nbytes > _MOST_TIMES * scratch.most_bytes:
+        return numbered(keys, scratch)
+    added = keys.take(new)
+    sought = np.unique(added.values)
+    row, met = _held(keys, sought[_rows_of(before.shared, sought) < 0])
+    values, counts = np.unique(met, return_counts=True)
+    more = values[counts > 1]
+    places = np.searchsorted(before.shared, more)
+    shared, ids = np.insert(before.shared, places, more), before.ids
+    if len(more):
+        ids = ids + np.cumsum(np.bincount(places, minlength=len(before.shared) + 1), dtype=np.int32)[ids]
+    number = _rows_of(shared, met)
+    is_gained = (number >= 0) & (at[row] >= 0)
+    old = _of_numbers(ids, before.offsets)
+    gainers, more_of = _with_more(old, at, row[is_gained], number[is_gained])
+    place = at.copy()
+    place[new] = len(old) + np.arange(len(new))
+    place[gainers] = len(old) + len(new) + np.arange(len(gainers))
+    found = behind_each_other([old, _of_shared(added, shared), more_of]).take(place)
+    holders = np.bincount(found.values, minlength=len(shared))
+    if np.count_nonzero(holders < 2) > _FEW * len(shared):
+        return numbered(keys, scratch)
+    ids = cast("NDArray[np.int32]", found.values)
+    return Numbered(shared, ids, found.offsets, holders)
+
+
+def _held(keys: Ragged, sought: NDArray[np.uint64]) -> tuple[Positions, NDArray[np.uint64]]:
+    """(unit, key) wherever a unit has one of the sought, sorted keys."""
+    bits = max(8, int(_SLOTS_EACH * len(sought)).bit_length())
+    marks = np.zeros(1 << bits, np.bool_)
+    marks[(sought * _SPREAD) >> np.uint64(64 - bits)] = True
+    parts = [np.empty(0, np.int64)]
+    for low in range(0, len(keys.values) if len(sought) else 0, _BLOCK):
+        block = keys.values[low : low + _BLOCK]
+        hit = np.flatnonzero(marks[(block * _SPREAD) >> np.uint64(64 - bits)])
+        parts.append(hit[_rows_of(sought, block[hit]) >= 0] + low)
+    at = np.concatenate(parts)
+    return np.searchsorted(keys.offsets, at, "right") - 1, keys.values[at]
+
+
+def _of_shared(keys: Ragged, shared: NDArray[np.uint64]) -> Ragged:
+    """For each row the numbers of those of its keys that are shared."""
+    number = _rows_of(shared, keys.values)
+    ends = np.concatenate(([0], np.cumsum(number >= 0)))[keys.offsets]
+    return _of_numbers(number[number >= 0].astype(np.int32), ends.astype(np.int64))
+
+
+def _with_more(ids: Ragged, at: Positions, row: Positions, number: Positions) -> tuple[Positions, Ragged]:
+    """(the units that gain a number, their rows with it)."""
+    gainers = np.unique(row)
+    old = ids.take(at[gainers])
+    owner = np.concatenate((np.repeat(np.arange(len(gainers)), old.lengths), np.searchsorted(gainers, row)))
+    values = np.concatenate((cast("NDArray[np.int32]", old.values), number.astype(np.int32)))
+    ends = np.cumsum(np.bincount(owner, minlength=len(gainers)))
+    offsets = np.concatenate(([0], ends)).astype(np.int64)
+    return gainers, _of_numbers(values[np.argsort(owner, kind="stable")], offsets)
+
+
+def _of_numbers(ids: NDArray[np.int32], offsets: Positions) -> Ragged:
+    """Rows of half the size."""
+    return Ragged(cast("NDArray[np.uint64]", ids), offsets)
+
+
+def _rows_of(ordered: NDArray[np.uint64], values: NDArray[np.uint64]) -> Positions:
+    """Where each of the values stands among those that are sorted; -1: nowhere."""
+    if not len(ordered):
+        return np.full(len(values), -1, np.int64)
+    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[at] == values, at, -1)
 
 
 def numbered(keys: Ragged, scratch: Scratch) -> Numbered:

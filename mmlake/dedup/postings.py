@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from mmlake.dedup.loops import key_kernels
-from mmlake.dedup.numbering import numbered
+from mmlake.dedup.numbering import Index, numbered, renumbered
 from mmlake.dedup.prints import Positions, Ragged, blocks_of
 from mmlake.engine import cumulated, current
 
@@ -18,8 +18,9 @@ _BLOCK = 1 << 20  # keys of units that are listed at once
 class Postings:
     """key -> units, of those that were added. Keys that one unit alone holds take no memory."""
 
-    def __init__(self, keys: Ragged) -> None:
-        found = numbered(keys, current())
+    def __init__(self, keys: Ragged, before: tuple[Index, Positions] | None = None) -> None:
+        """before: an earlier index, and of each unit the row that it had there with the same keys, -1 for none."""
+        found = numbered(keys, current()) if before is None else renumbered(keys, *before, current())
         self.shared, self._offsets = found.shared, found.offsets
         self._ids: np.ndarray = found.ids
         np.minimum(found.holders, MOST_PER_KEY, out=found.holders)
@@ -31,6 +32,11 @@ class Postings:
     def lengths(self) -> Positions:
         """How many of its keys each unit shares with another."""
         return np.diff(self._offsets)
+
+    @property
+    def index(self) -> Index:
+        """What the next one may go on from."""
+        return Index(self.shared, self._ids, self._offsets)
 
     def numbers(self, one: int) -> Positions:
         """The rows of `shared` that are keys of the unit."""
@@ -48,9 +54,14 @@ class Postings:
         """For each unit the first one of those that it is tied to by keys, directly or through others."""
         return key_kernels.tied(self._ids, self._offsets, len(self.shared))
 
+    @property
+    def is_tied_fast(self) -> bool:
+        """Whether there is compiled code that finds out who is tied to whom."""
+        return key_kernels.compiled(len(self._ids)) is not None
+
     def num_tied(self) -> Positions:
         """How many units that is with each, itself included; 0 where there is no compiled code to find it out."""
-        if key_kernels.compiled(len(self._ids)) is None:
+        if not self.is_tied_fast:
             return np.zeros(len(self._offsets) - 1, np.int64)
         num: Positions = np.bincount(self.part_of)[self.part_of]
         return num

@@ -73,6 +73,12 @@ class Ragged:
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
 
 
+def behind_each_other(rows: Sequence[Ragged]) -> Ragged:
+    """The rows of all of them."""
+    ends = np.cumsum(np.concatenate([one.lengths for one in rows]))
+    return Ragged(np.concatenate([one.values for one in rows]), np.concatenate(([0], ends)).astype(np.int64))
+
+
 class Rows:
     """A Ragged that grows."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -110,6 +112,28 @@ def test_keys_that_are_brought_up_to_date_are_those_of_all(brute, data):
             after = sorted(set(data.draw(seeds)) | set(before[:: data.draw(st.integers(1, 3))]))
             at = np.array([before.index(seed) if seed in before else -1 for seed in after], np.int64)
             before, known = after, Known(found, whole, at)
+
+
+@pytest.mark.parametrize(("num_asking", "blocks"), [(10, 1), (10**7, 2)])
+def test_few_targets_are_asked_by_few_blocks_and_every_choice_finds_the_same(monkeypatch, num_asking, blocks):
+    monkeypatch.setattr(image_keys, "_BRUTE", 0)
+    values = np.unique(np.random.default_rng(1).integers(0, 1 << 63, 20_000, np.uint64))
+    asking = np.concatenate((values[::70] ^ np.uint64(0b10110111), values[1::90] ^ np.uint64(0b111111111)))
+    chosen, whole = image_keys._Grouped(values, RADIUS, num_asking), image_keys._Grouped(values, RADIUS)
+    found, expected = (
+        set(zip(*(side.tolist() for side in one.within(asking, most=32)), strict=True)) for one in (chosen, whole)
+    )
+    assert found == expected
+    assert len(found) >= len(values[::70])
+    assert len(chosen._masks_and_bits[0]) == math.comb(RADIUS + blocks, blocks)
+
+
+def test_a_choice_of_blocks_with_a_group_that_would_be_cut_is_not_taken(monkeypatch):
+    monkeypatch.setattr(image_keys, "_MOST_COMPARED", 40)
+    values = np.unique(np.random.default_rng(2).integers(0, 1 << 57, 60, np.uint64) << np.uint64(7))
+    grouped = image_keys._Grouped(values, RADIUS, 10)  # the first seven bits of all are the same
+    assert image_keys._cuts(values, *image_keys._masks_of(len(values), RADIUS, 1))
+    assert len(grouped._masks_and_bits[0]) == math.comb(RADIUS + 2, 2)
 
 
 def test_groups_that_are_cut_are_made_anew(monkeypatch):

@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion
+from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, OfItems, nothing
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
 from mmlake.dedup.stars.leaders import Walk, stars
+from mmlake.dedup.stars.shares import have_a_choice
 from mmlake.dedup.stars.survivors import Standing, by_digest
+from tests.dedup.numba_there import needs_numba
 
 BOUND = 0.9
 
@@ -106,6 +109,21 @@ def test_who_has_equal_prints_is_shared_out_together():
     matcher = SharedOut(values)
     pairs, _ = joined(matcher, standing(len(values), quality=quality), equal)
     assert sorted(pairs) == [(1, at) for at in range(2, len(values))]
+
+
+@needs_numba
+def test_who_is_tied_to_one_survivor_alone_asks_nobody_else(monkeypatch):
+    """With compiled code, which finds out who is tied to whom, and without it the pairs are the same."""
+    values = [*FAMILY, *(100 * at + step for at in range(1, 60) for step in (0, 1, 2))]
+    quality = [2.0, 1.5] + [1.0] * (len(values) - 2)
+    found = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        found.append(sorted(joined(SharedOut(values), standing(len(values), quality=quality))[0]))
+    assert found[0] == found[1]
+    postings, leads = Postings(SharedOut(values).keys), np.isin(values, (31, 20, *range(100, 6_000, 100)))
+    assert np.flatnonzero(have_a_choice(postings, leads, is_all=True)).tolist() == list(range(len(FAMILY)))
+    assert have_a_choice(postings, leads, is_all=False).all()
 
 
 def test_two_that_stay_are_not_the_same():

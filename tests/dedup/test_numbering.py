@@ -34,6 +34,44 @@ def test_keys_have_the_same_numbers_in_ranges(rows, memory_gib, tmp_path_factory
     assert found[0] == sorted({key for key in every if every.count(key) > 1})
 
 
+def ragged(rows):
+    return Ragged.of([np.array(sorted(row), np.uint64) for row in rows])
+
+
+def by_unit(index, num):
+    """For each unit the keys that it shares with another one."""
+    holders = np.bincount(index.index.ids, minlength=len(index.shared))
+    numbers = [index.numbers(one) for one in range(num)]
+    return [set(index.shared[of[holders[of] > 1]].tolist()) for of in numbers]
+
+
+@given(rows=st.lists(ROWS.filter(len), min_size=2, max_size=3), data=st.data(), block=st.sampled_from([1, 5, 1 << 20]))
+def test_an_index_goes_on_from_the_one_before(rows, data, block):
+    """Units come, go and change their keys; `rows` are those that are there at first, and what comes at each step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "_FEW", data.draw(st.sampled_from([0.3, 10.0])))
+        patch.setattr(numbering, "_BLOCK", block)
+        here, index = rows[0], Postings(ragged(rows[0]))
+        for come in rows[1:]:
+            units = data.draw(st.permutations([*((at, here[at]) for at in range(len(here))), *((-1, r) for r in come)]))
+            units = units[data.draw(st.integers(0, 3)) :]
+            at = np.array([row for row, _ in units], np.int64)
+            here = [row for _, row in units]
+            index = Postings(ragged(here), (index.index, at))
+            assert by_unit(index, len(here)) == by_unit(Postings(ragged(here)), len(here))
+            assert (np.diff(index.shared.astype(object)) > 0).all()
+            assert len(set(index.shared.tolist())) == len(index.shared)
+
+
+def test_few_new_units_do_not_number_all_keys_again(monkeypatch):
+    rows = [{unit % 40, 100 + unit, 1000 + unit // 3} for unit in range(300)]
+    before = Postings(ragged(rows[:290])).index
+    monkeypatch.setattr(numbering, "numbered", None)
+    index = Postings(ragged(rows), (before, np.where(np.arange(300) < 290, np.arange(300), -1)))
+    monkeypatch.undo()
+    assert by_unit(index, 300) == by_unit(Postings(ragged(rows)), 300)
+
+
 @pytest.mark.parametrize("block", [1, 7, 1 << 20])
 def test_units_are_listed_at_once_as_one_after_the_other(tmp_path, monkeypatch, block):
     monkeypatch.setattr(postings, "_BLOCK", block)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.image.windows import PARTS, WINDOWS
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import key_kernels
-from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.prints import Positions, Ragged, behind_each_other
 from mmlake.engine import current
 
 Words = NDArray[np.uint64]
@@ -37,6 +37,7 @@ _MOST = (32, *[8] * _NUM_PARTS)  # keys of each space: with a fifth of what both
 _MOST_COMPARED = 4_096  # targets of one group; a larger one is cut
 _BRUTE = 1 << 22  # comparisons up to which all are made
 _GROUP_NS, _COMPARE_NS = 25.0, 30.0  # of one hash and choice of blocks, and of one comparison, in numpy
+_LAY_NS, _FIND_NS, _NEAR_NS = 20.0, 12.0, 2.3  # of one target, one hash and one comparison, in compiled code
 _AT_ONCE = 1 << 16  # hashes
 _WORK = 64  # of one hash and choice of blocks, in the unit of `key_kernels`
 _SPACE = np.uint64(7)  # the bits of a key that say its space
@@ -88,7 +89,7 @@ def updated(derived: Ragged, known: Known, *, radius: int) -> Ragged:
     )
     is_anew = np.zeros(len(derived), np.bool_)
     is_anew[anew] = True
-    found = _found(derived, stays[~is_anew[stays]], came, radius=radius)
+    found = _found(derived, stays[~is_anew[stays]], came, radius=radius, is_whole=True)
     touched = np.unique(np.concatenate((loser, found[0])))
     is_touched = np.zeros(len(derived), np.bool_)
     is_touched[touched] = True
@@ -98,32 +99,32 @@ def updated(derived: Ragged, known: Known, *, radius: int) -> Ragged:
         *_trimmed(np.concatenate((owners[rest], found[0])), np.concatenate((kept.values[rest], found[1]))), len(derived)
     )
     touched = np.flatnonzero(is_touched)
-    rows = [known.keys, _asked(derived, anew, now, radius=radius).take(anew), changed.take(touched)]
+    asked = _asked(derived, anew, now, radius=radius, is_whole=True).take(anew)
+    rows = [known.keys, asked, changed.take(touched)]
     place = known.at.copy()
     place[anew] = len(known.keys) + np.arange(len(anew))
     place[touched] = len(known.keys) + len(anew) + np.arange(len(touched))
-    return _behind_each_other(rows).take(place)
+    return behind_each_other(rows).take(place)
 
 
-def _behind_each_other(rows: list[Ragged]) -> Ragged:
-    ends = np.cumsum(np.concatenate([one.lengths for one in rows]))
-    return Ragged(np.concatenate([one.values for one in rows]), np.concatenate(([0], ends)).astype(np.int64))
-
-
-def _asked(derived: Ragged, rows: Positions, targets: list[Words], *, radius: int) -> Ragged:
-    """The keys of these pictures; others have none."""
-    owners, keys = _found(derived, rows, targets, radius=radius)
+def _asked(derived: Ragged, rows: Positions, targets: list[Words], *, radius: int, is_whole: bool = False) -> Ragged:
+    """The keys of these pictures; others have none. is_whole: see `_found`."""
+    owners, keys = _found(derived, rows, targets, radius=radius, is_whole=is_whole)
     faint = rows[derived.lengths[rows] == NUM_FAINT]
     owners = np.concatenate((np.repeat(faint, NUM_FAINT), owners))
     return _ragged(owners, np.concatenate((derived.take(faint).values, keys)), len(derived))
 
 
-def _found(derived: Ragged, rows: Positions, targets: list[Words], *, radius: int) -> tuple[Positions, Words]:
+def _found(
+    derived: Ragged, rows: Positions, targets: list[Words], *, radius: int, is_whole: bool = False
+) -> tuple[Positions, Words]:
     """(owner, key) of the targets within the radius of a hash of these pictures, of each and in each space the smallest
-    keys."""
+    keys. is_whole: no group of the targets is cut, so any choice of blocks finds the same, and the cheapest is taken.
+    """
     owners, keys = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for space, known in enumerate(targets):
-        grouped = _Grouped(known[np.argsort(_keys_of(known, space))], radius)
+        num_asking = len(rows) * (1 if space else NUM_WINDOWS) if is_whole else None
+        grouped = _Grouped(known[np.argsort(_keys_of(known, space))], radius, num_asking)
         for part in _parts(derived, rows, space):
             asking, found = grouped.within(part.values, most=_MOST[space])
             one = _trimmed(part.owners[asking], _keys_of(grouped.targets[found], space))
@@ -175,8 +176,9 @@ def _space_of(keys: Words) -> Positions:
 class _Grouped:
     """Targets in the order of their keys, which are grouped by each choice of blocks once something asks for them."""
 
-    def __init__(self, targets: Words, radius: int) -> None:
-        self.targets, self._radius = targets, radius
+    def __init__(self, targets: Words, radius: int, num_asking: int | None = None) -> None:
+        """num_asking: how many hashes will ask, where that may choose the blocks; None: their definition does."""
+        self.targets, self._radius, self._num_asking = targets, radius, num_asking
 
     def within(self, asking: Words, *, most: int) -> tuple[Positions, Positions]:
         """(row of P, row of T) of what lies within the radius, each pair once: of each group of a hash at least the
@@ -191,39 +193,47 @@ class _Grouped:
 
     @functools.cached_property
     def _masks_and_bits(self) -> tuple[Words, int]:
+        if self._num_asking is not None:
+            for masks, bits in _by_cost(len(self.targets), self._num_asking, self._radius):
+                if not _cuts(self.targets, masks, bits):
+                    return masks, bits
         return _masks(len(self.targets), self._radius)
 
     @functools.cached_property
-    def _grouping(self) -> tuple[NDArray[np.uint32], Positions]:
-        """(rows of the targets, group by group, and where each group ends), for each choice of blocks."""
+    def _grouping(self) -> tuple[NDArray[np.uint32], Words, Positions]:
+        """(rows of the targets, group by group, the targets themselves, so that a group lies in one place, and where
+        each group ends), for each choice of blocks."""
         (masks, bits), scratch = self._masks_and_bits, current()
         orders = scratch.zeros(len(masks) * len(self.targets), np.uint32).reshape(len(masks), -1)
+        laid = scratch.zeros(len(masks) * len(self.targets), np.uint64).reshape(len(masks), -1)
         ends = scratch.zeros(len(masks) * ((1 << bits) + 1), np.int64).reshape(len(masks), -1)
         for at, mask in enumerate(masks):
             group = _groups(self.targets, mask, bits)
             orders[at] = _in_order(group)
+            laid[at] = self.targets[orders[at]]
             ends[at, 1:] = np.cumsum(np.bincount(group, minlength=1 << bits))
-        return orders, ends
+        return orders, laid, ends
 
     def _in_groups(self, asking: Words, at: int, *, most: int) -> tuple[Positions, Positions]:
         """The pairs that agree on this mask and on none before it."""
-        (masks, bits), targets, radius = self._masks_and_bits, self.targets, self._radius
-        order, ends = (rows[at] for rows in self._grouping)
+        (masks, bits), radius = self._masks_and_bits, self._radius
+        order, laid, ends = (rows[at] for rows in self._grouping)
         mine = _groups(asking, masks[at], bits)
         begin, end = ends[mine], ends[mine + 1]
         end = np.minimum(end, begin + _MOST_COMPARED)
         kernels = key_kernels.compiled(_WORK * len(asking))
         if kernels is not None:
             left, right = np.empty((2, most * len(asking)), np.int64)
-            kinds = (np.ascontiguousarray(one) for one in (asking, targets, order, begin, end, masks[:at]))
+            kinds = (np.ascontiguousarray(one) for one in (asking, laid, order, begin, end, masks[:at]))
             num_found = kernels.near(*kinds, radius, most, left, right)
             return left[:num_found].copy(), right[:num_found].copy()
         active, step = np.flatnonzero(end > begin), 0
         num = np.zeros(len(asking), np.int64)
         lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         while len(active):
-            other = order[begin[active] + step].astype(np.int64)
-            differing = asking[active] ^ targets[other]
+            place = begin[active] + step
+            other = order[place].astype(np.int64)
+            differing = asking[active] ^ laid[place]
             near = np.bitwise_count(differing) <= radius
             left, right, differing = active[near], other[near], differing[near]
             num[left] += 1
@@ -252,9 +262,32 @@ def _masks(num: int, radius: int) -> tuple[Words, int]:
     """(the bits of each choice of blocks, how many bits say a group), for so many targets."""
 
     def cost_ns(k: int) -> float:
-        return math.comb(radius + k, k) * (_GROUP_NS + _COMPARE_NS * num / 2 ** (64 * k / (radius + k)))
+        return math.comb(radius + k, k) * (_GROUP_NS + _COMPARE_NS * _group_size(num, radius, k))
 
-    k = min(range(1, min(5, 65 - radius)), key=cost_ns)
+    return _masks_of(num, radius, min(_choices(radius), key=cost_ns))
+
+
+def _by_cost(num: int, num_asking: int, radius: int) -> Iterator[tuple[Words, int]]:
+    """The same, of every number of blocks, the cheapest first for so many hashes that ask by compiled code."""
+
+    def cost_ns(k: int) -> float:
+        asking_ns = num_asking * (_FIND_NS + _NEAR_NS * _group_size(num, radius, k))
+        return math.comb(radius + k, k) * (num * _LAY_NS + asking_ns)
+
+    return (_masks_of(num, radius, k) for k in sorted(_choices(radius), key=cost_ns))
+
+
+def _choices(radius: int) -> range:
+    """How many blocks two hashes may have to agree on."""
+    return range(1, min(5, 65 - radius))
+
+
+def _group_size(num: int, radius: int, k: int) -> float:
+    """How many of the targets agree with a hash on k blocks, if bits are even."""
+    return float(num / 2 ** (64 * k / (radius + k)))
+
+
+def _masks_of(num: int, radius: int, k: int) -> tuple[Words, int]:
     edges = np.linspace(0, 64, radius + k + 1).round().astype(int)
     blocks = [sum(1 << bit for bit in range(low, high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
     masks = np.array([sum(chosen) for chosen in combinations(blocks, k)], np.uint64)
@@ -263,9 +296,13 @@ def _masks(num: int, radius: int) -> tuple[Words, int]:
 
 def _is_cut(targets: Words, radius: int) -> bool:
     """Whether a group is larger than what is compared, so that keys depend on more than what lies within the radius."""
+    return _cuts(targets, *_masks(len(targets), radius))
+
+
+def _cuts(targets: Words, masks: Words, bits: int) -> bool:
+    """Whether these blocks make a group that is larger than what is compared."""
     if len(targets) <= _MOST_COMPARED:
         return False
-    masks, bits = _masks(len(targets), radius)
     return any(np.bincount(_groups(targets, mask, bits)).max() > _MOST_COMPARED for mask in masks)
 
 

@@ -26,6 +26,8 @@ from mmlake.dedup.joins import mix64
 from mmlake.dedup.kept.comparisons import Remembered, no_edges
 from mmlake.dedup.kept.repair import Changes, Repair
 from mmlake.dedup.matching import Matcher, OfItems
+from mmlake.dedup.numbering import Index
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.stars.leaders import Walk
 from mmlake.dedup.stars.star_edges import Stars
@@ -181,6 +183,7 @@ class Kept:
     led: Led
     known: Edges  # every comparison that was made, sorted by left and right
     elections: Elections
+    index: Index  # of the keys
     derived: Ragged | None = None  # what keys are made of, where a tier says so
 
 
@@ -195,7 +198,7 @@ def kept_stars(
     old = None if prior is None or matcher.neighbours is not None else _Old.of(prior, units, matcher)
     remembered = Remembered(matcher, no_edges() if old is None else old.known)
     judge = units.judged_by(remembered)
-    walk = Walk(judge, standing)
+    walk = Walk(judge, standing, None if prior is None or old is None else old.postings(prior, matcher.keys))
     walk.elections = {}
     if prior is None or old is None:
         walk.lead_all(units.equal, advance=advance, is_kept=True)
@@ -208,7 +211,11 @@ def kept_stars(
         advance(len(standing))
     found = walk.settled()
     elections = Elections.of(standing, walk.elections)
-    return found, judge, lambda: Kept(units, walk.order, matcher.keys, led, remembered.known(), elections)
+    return (
+        found,
+        judge,
+        lambda: Kept(units, walk.order, matcher.keys, led, remembered.known(), elections, walk.postings.index),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +224,8 @@ class _Old:
 
     at: Positions  # of its units, where they stand now; -1 for those that are gone
     has_prints: NDArray[np.bool_]  # of its units: still there, with the same prints
-    is_same: NDArray[np.bool_]  # and with the same keys and item
+    has_keys: NDArray[np.bool_]  # and with the same keys
+    is_same: NDArray[np.bool_]  # and of the same item
     known: Edges
 
     @classmethod
@@ -227,8 +235,10 @@ class _Old:
         here = np.flatnonzero(at >= 0)
         has_prints = at >= 0
         has_prints[here] = (prior.units.equal[here] == units.equal[at[here]]).all(axis=1)
-        is_same = has_prints.copy()
-        is_same[here] &= _equal_rows(prior.keys, here, matcher.keys, at[here])
+        has_keys = has_prints.copy()
+        if prior.derived is not prior.keys:  # keys that are derived follow from the prints
+            has_keys[here] &= _equal_rows(prior.keys, here, matcher.keys, at[here])
+        is_same = has_keys.copy()
         if prior.units.items is None or units.items is None:
             is_same &= prior.units.items is units.items
         else:
@@ -237,7 +247,14 @@ class _Old:
             )
         known = prior.known.take(has_prints[prior.known.left] & has_prints[prior.known.right])
         # digests are sorted in both, so the rows stay sorted
-        return cls(at, has_prints, is_same, known._replace(left=at[known.left], right=at[known.right]))
+        known = known._replace(left=at[known.left], right=at[known.right])
+        return cls(at, has_prints, has_keys, is_same, known)
+
+    def postings(self, prior: Kept, keys: Ragged) -> Postings:
+        """The index of the keys, from that of the earlier join."""
+        rows, at = np.flatnonzero(self.has_keys), np.full(len(keys), -1, np.int64)
+        at[self.at[rows]] = rows
+        return Postings(keys, (prior.index, at))
 
     def changes(self, prior: Kept, place: Positions) -> Changes:
         """What came and went, and the outcome for all others. place: in survivor order, of the units as they are."""

@@ -22,6 +22,7 @@ from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.stars.judged import Judged
 
 _CHUNK = 64  # units compared with one other at once
+_MOST_NEW = 256  # new units judged at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ class Repair:
         self._was_taken = np.zeros(num, np.bool_)
         self._was_taken[changes.at[taken]] = True
         self._candidates, self._is_bereft = self._candidates_before(staying)
+        self._may_be_full: NDArray[np.bool_] = np.diff(self._begins) > MOST_PER_KEY  # keys: more hold it than it lists
         self._lists: dict[int, list[int]] = {}  # number of a key -> places of the leaders that have it
+        self._has_list = np.zeros(len(postings.shared), np.bool_)
         self._long_begins = np.full(len(postings.shared), -1, np.int64)  # of keys with full lists: see below
         self._counts, self._room = np.zeros(num, np.int32), np.empty(num, np.int64)
         self._waiting: list[int] = []  # places of the units to judge
@@ -79,10 +82,14 @@ class Repair:
         while self._waiting:
             waiting, self._waiting = np.sort(np.array(self._waiting, np.int64)), []
             units = self._order[waiting]
-            # of what is new nothing is known: it is judged in turn, among all leaders that it will have
-            for one in units[~self._stays[units]].tolist():
-                self._judge(np.array([one]))
-            touched, self._waiting = self._order[np.sort(np.append(waiting, self._waiting).astype(np.int64))], []
+            # of what is new nothing is known: it is judged before the others, so that these meet all that will lead,
+            # and few at once to begin with, so that a heap of new ones soon has its leader
+            new, low = units[~self._stays[units]], 0
+            while low < len(new):
+                rows = min(low + 1, _MOST_NEW)
+                self._judge(new[low : low + rows])
+                low += rows
+            touched, self._waiting = self._order[np.unique(np.append(waiting, self._waiting).astype(np.int64))], []
             self._judge(touched[self._is_waiting[touched]])
         self._hand_on()
         return self._whole()
@@ -167,15 +174,16 @@ class Repair:
     def _come(self, one: int, place: int) -> None:
         """A unit leads now: of those behind it all are judged that have it among their candidates, or lose another
         one that it pushes out of a full list."""
-        numbers, is_met = self._postings.numbers(one), []
-        for number in numbers.tolist():
-            if (listed := self._lists.get(number)) is not None:
-                insort(listed, place)
-            is_met.append(self._is_listed(number, place))
-            if is_met[-1] and self._may_be_full(number) and len(self._listed(number)) > MOST_PER_KEY:
-                pushed = self._listed(number)[MOST_PER_KEY]
-                behind = self._behind(np.array([number]), pushed)
-                others = self._order[behind]
+        numbers = self._postings.numbers(one)
+        for number in numbers[self._has_list[numbers]].tolist():
+            insort(self._lists[number], place)
+        is_met = np.ones(len(numbers), np.bool_)
+        for at in np.flatnonzero(self._may_be_full[numbers]).tolist():
+            listed = self._listed(int(numbers[at]))
+            is_met[at] = bisect_left(listed, place) < MOST_PER_KEY
+            if is_met[at] and len(listed) > MOST_PER_KEY:
+                pushed = listed[MOST_PER_KEY]
+                others = self._order[self._behind(numbers[[at]], pushed)]
                 self._wait_all(others[(self._candidates.units[others] == self._order[pushed]).any(axis=1)])
         found, shared = np.unique(self._behind(numbers[is_met], place), return_counts=True)
         units = self._order[found]
@@ -187,22 +195,17 @@ class Repair:
 
     def _go(self, one: int, place: int) -> None:
         """A unit leads no more: who had it as a candidate is judged, and who meets the one that comes up behind it."""
-        numbers, was_met = self._postings.numbers(one), []
-        for number in numbers.tolist():
-            if (listed := self._lists.get(number)) is not None:
-                del listed[bisect_left(listed, place)]
-            was_met.append(self._is_listed(number, place))
-            if was_met[-1] and self._may_be_full(number) and len(self._listed(number)) >= MOST_PER_KEY:
-                self._wait_behind(number, self._listed(number)[MOST_PER_KEY - 1])
+        numbers = self._postings.numbers(one)
+        for number in numbers[self._has_list[numbers]].tolist():
+            del self._lists[number][bisect_left(self._lists[number], place)]
+        was_met = np.ones(len(numbers), np.bool_)
+        for at in np.flatnonzero(self._may_be_full[numbers]).tolist():
+            listed = self._listed(int(numbers[at]))
+            was_met[at] = bisect_left(listed, place) < MOST_PER_KEY
+            if was_met[at] and len(listed) >= MOST_PER_KEY:
+                self._wait_behind(int(numbers[at]), listed[MOST_PER_KEY - 1])
         others = self._order[np.unique(self._behind(numbers[was_met], place))]
         self._wait_all(others[(self._candidates.units[others] == one).any(axis=1)])
-
-    def _may_be_full(self, number: int) -> bool:
-        return bool(self._begins[number + 1] - self._begins[number] > MOST_PER_KEY)
-
-    def _is_listed(self, number: int, place: int) -> bool:
-        """Whether a leader of this place is, or was, among those that the key lists."""
-        return not self._may_be_full(number) or bisect_left(self._listed(number), place) < MOST_PER_KEY
 
     def _behind(self, numbers: Positions, place: int) -> Positions:
         """The places behind this one of the units that hold the keys, once for each key."""
@@ -229,6 +232,7 @@ class Repair:
         if listed is None:
             places = self._holder_places[self._begins[number] : self._begins[number + 1]]
             listed = self._lists[number] = places[self._leads[places]].tolist()
+            self._has_list[number] = True
         return listed
 
     def _wait(self, one: int) -> None:
@@ -241,7 +245,7 @@ class Repair:
         numbers, offsets = self._postings.numbers_of(units)
         places, shape = self._place[units], (len(units), MOST_LEADERS)
         found, shared = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
-        is_long = self._begins[numbers + 1] - self._begins[numbers] > MOST_PER_KEY
+        is_long = self._may_be_full[numbers]
         listed = self._handed_over(np.unique(numbers[is_long]))
         kernels = key_kernels.compiled(len(numbers))
         if kernels is not None:

@@ -24,13 +24,14 @@ from mmlake import checked_json
 from mmlake.dedup.greedy import Candidates, Edges, Led, Outcome
 from mmlake.dedup.kept.join import Elections, Kept, Units
 from mmlake.dedup.kept.parts import Parts
+from mmlake.dedup.numbering import Index
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.text.pairs import Pairs
 from mmlake.dedup.text.templates import Scale
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
-_FORMAT = 8
+_FORMAT = 9
 _ALIGNED = 64  # bytes
 _STANDING = ("rank", "priority", "is_clean", "values")
 _PARTS = ("sums", *_STANDING, "part_of", "is_beyond", "common")
@@ -140,6 +141,7 @@ def _arrays_of(kept: Kept) -> Arrays:
         arrays |= {f"candidates.{name}": one for name, one in kept.led.candidates._asdict().items()}
     if kept.units.items is not None:
         arrays |= _arrays_of_texts("items", kept.units.items)
+    arrays |= {f"index.{name}": one for name, one in kept.index._asdict().items()}
     won = kept.elections
     arrays |= {"criteria": np.frombuffer(won.criteria.encode(), np.uint8), "cluster_values": won.clusters.values}
     arrays |= {name: getattr(won, name) for name in _STANDING} | {"cluster_offsets": won.clusters.offsets}
@@ -171,6 +173,7 @@ def _join_of(arrays: dict[str, Any]) -> Kept:
         Elections(
             arrays["criteria"].tobytes().decode(), clusters=clusters, **{name: arrays[name] for name in _STANDING}
         ),
+        Index(*(arrays[f"index.{name}"] for name in Index._fields)),
         keys if "derived_are_keys" in arrays else _rows_of(arrays, "derived") if "derived_values" in arrays else None,
     )
 

@@ -251,7 +251,7 @@ def _marked(
 
 def _near(
     asking: Any,
-    targets: Any,
+    laid: Any,
     order: Any,
     begins: Any,
     ends: Any,
@@ -262,13 +262,13 @@ def _near(
     right: Any,
 ) -> int:  # pragma: no cover: compiled
     """Fills (row of asking, row of targets) of what lies within the radius, of each asking one the first `most` in its
-    group, but for those that agree on one of the masks; how many. order: of targets by group, and where the group of
-    each asking one begins and ends there."""
+    group, but for those that agree on one of the masks; how many. laid, order: the targets by group, and their rows;
+    begins, ends: where the group of each asking one lies there."""
     num = 0
     for row in range(asking.shape[0]):
         found = 0
         for place in range(begins[row], ends[row]):
-            differing = asking[row] ^ targets[order[place]]
+            differing = asking[row] ^ laid[place]
             x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
             x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
             x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

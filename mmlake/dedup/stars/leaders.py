@@ -23,7 +23,7 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.stars.elections import Closeness, Clusters, Members, Taken
 from mmlake.dedup.stars.followers import Followers
-from mmlake.dedup.stars.shares import Shares
+from mmlake.dedup.stars.shares import Shares, have_a_choice
 from mmlake.dedup.stars.star_edges import Stars, stars_of
 from mmlake.dedup.stars.survivors import Standing
 from mmlake.engine import current
@@ -64,7 +64,7 @@ def led_walk(matcher: Matcher, standing: Standing, *, equal: NDArray[np.uint64],
 class Walk:
     """Who follows whom, while it is found out."""
 
-    def __init__(self, matcher: Matcher, standing: Standing) -> None:
+    def __init__(self, matcher: Matcher, standing: Standing, postings: Postings | None = None) -> None:
         self._matcher, self._standing, self._closeness = matcher, standing, Closeness(matcher)
         num, scratch = len(standing), current()
         self.order = scratch.laid(standing.order())
@@ -73,7 +73,7 @@ class Walk:
         self.leader_of = scratch.full(num, _ALIVE, np.int64)
         self._head_of = scratch.full(num, _ALIVE, np.int64)  # by equal prints
         self._followers = Followers(num)
-        self.postings = Postings(matcher.keys)
+        self.postings = Postings(matcher.keys) if postings is None else postings
         # what shares no key with anybody leads without more ado
         self.has_candidates = self.postings.lengths > 0
         if matcher.neighbours is not None:
@@ -226,8 +226,10 @@ class Walk:
         members = {leader: self._followers.of(leader) for leader in self._followers.leaders().tolist()}
         edges = {one: self._followers.edge(one) for one in np.flatnonzero(self.leader_of != _ALIVE).tolist()}
         shares, with_head = Shares(members, self.place), self._by_head()
-        ones = sorted(edges, key=lambda one: self.place[one])
-        ones = [one for one in ones if self._head_of[one] < 0 and edges[one].relation == SAME]
+        is_all = self._matcher.neighbours is None
+        may_choose = have_a_choice(self.postings, self.leader_of == _ALIVE, is_all=is_all)
+        ones = [one for one in edges if may_choose[one] and self._head_of[one] < 0 and edges[one].relation == SAME]
+        ones.sort(key=lambda one: int(self.place[one]))
         for one in prepared(self._matcher, ones, self._other_leaders):
             others = self._other_leaders(one)
             if len(others):

@@ -10,8 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mmlake.dedup.greedy import Edge
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
+
+
+def have_a_choice(postings: Postings, leads: NDArray[np.bool_], *, is_all: bool) -> NDArray[np.bool_]:
+    """Which units keys tie to two survivors and more, directly or through others; all where that is not found out fast.
+
+    leads: who survives. is_all: whether all candidates have keys in common.
+    """
+    if not is_all or not postings.is_tied_fast:
+        return np.ones(len(leads), np.bool_)
+    part_of = postings.part_of
+    have: NDArray[np.bool_] = np.bincount(part_of[leads], minlength=len(part_of))[part_of] > 1
+    return have
 
 
 class Shares:
