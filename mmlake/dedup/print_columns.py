@@ -29,7 +29,7 @@ def print_columns(
     A digest counts once for each method. nodes: sorted digests; of others nothing is taken.
     """
     named = pa.array(methods, pa.string())
-    parts = (part.select(list(_COLUMNS)).filter(pc.is_in(part["method"], value_set=named)) for part in fingerprints)
+    parts = (_of_methods(part.select(list(_COLUMNS)), named) for part in fingerprints)
     digests = TextColumn(engine.scratch)
     places = engine.scratch.column(np.int64)
     found = {method: _Rows(engine) for method in methods}
@@ -49,6 +49,12 @@ def print_columns(
         {method: rows.ragged() for method, rows in found.items()},
         (None if nodes is None else places.array()),
     )
+
+
+def _of_methods(part: pa.Table, methods: pa.Array) -> pa.Table:
+    """The rows of these methods; the table itself where all are, since a filter copies it."""
+    is_of = pc.is_in(part["method"], value_set=methods)
+    return part if pc.all(is_of, min_count=0).as_py() else part.filter(is_of)
 
 
 class _Rows:

@@ -68,9 +68,9 @@ def _spread(train_TD: np.ndarray, num_clusters: int, *, rng: np.random.Generator
     distances_T = np.full(len(train_TD), np.inf)
     while len(picks) < num_clusters:
         last = train_TD[picks[-1]]
-        distances_T = np.minimum(
-            distances_T, np.maximum(np.round(norms_T - 2 * train_TD @ last + last @ last, _DECIMALS), 0)
-        )
+        # twice the one vector, not all of them: the same products, and no copy of the sample for each centroid
+        squares_T = norms_T - train_TD @ (2 * last) + last @ last
+        distances_T = np.minimum(distances_T, np.maximum(np.round(squares_T, _DECIMALS), 0))
         cumulated = np.cumsum(distances_T)
         if cumulated[-1] <= 0:
             break  # every vector is a centroid already

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion
-from mmlake.dedup.stars.outdone import by_its_original
+from mmlake.dedup.stars.outdone import by_both, by_both_of, by_its_original
 from mmlake.dedup.stars.survivors import Standing
 
 NAN = np.nan
@@ -90,3 +92,12 @@ def test_how_close_an_enlargement_is_to_the_others_still_counts(has_say, elected
 
     assert standing.elect(np.arange(3), closeness) == elected
     assert standing.elect_alike(np.arange(3)[None], closeness).tolist() == [at_once]
+
+
+NUMBER = st.one_of(st.just(float("nan")), st.floats(-10, 100), st.sampled_from([0.0, 1.0, 0.9, 10.0, 9.0, -1.0]))
+
+
+@given(own=st.tuples(NUMBER, NUMBER), its=st.tuples(NUMBER, NUMBER), tolerance=st.sampled_from([0.0, 0.1, 0.25]))
+def test_of_two_alone_the_same_gives_way(own, its, tolerance):
+    among = by_both(np.array([own]), np.array([its]), tolerance=tolerance)
+    assert [by_both_of(own, its, tolerance=tolerance)] == among.tolist()

@@ -39,6 +39,11 @@ def by_both(own_N2: Numbers, its_M2: Numbers, *, tolerance: float) -> Mask:
     return outdone
 
 
+def by_both_of(own: tuple[float, float], its: tuple[float, float], *, tolerance: float) -> bool:
+    """The same of one copy and one other."""
+    return its[1] * (1 - _LARGER) > own[1] and its[0] * (1 - tolerance) > own[0]
+
+
 def copies_among(
     units_N: Positions, made_of: MadeOf, *, values_NG: Numbers, most: int
 ) -> tuple[Mask, NDArray[np.int64]]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.stars.outdone import by_both, by_its_original, copies_among
+from mmlake.dedup.stars.outdone import by_both, by_both_of, by_its_original, copies_among
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,9 +252,16 @@ class Standing:
 
     def _is_better(self, at: int, keeper: int, goer: int) -> bool:
         one, other = self.values[keeper, at], self.values[goer, at]
-        if self.criteria[at].is_of_pairs:
+        criterion = self.criteria[at]
+        if math.isnan(other):
+            return False
+        if criterion.frame:
             return bool(self._are_outdone(np.array([goer]), np.array([keeper]), at)[0])
-        if math.isnan(one) or math.isnan(other):
+        if criterion.is_of_pairs:
+            size = self._named(criterion.also)
+            own, its = (other, float(self.values[goer, size])), (one, float(self.values[keeper, size]))
+            return by_both_of(own, its, tolerance=criterion.tolerance)
+        if math.isnan(one):
             return False
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
