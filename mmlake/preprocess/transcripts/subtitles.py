@@ -12,18 +12,25 @@ from mmlake.preprocess.transcripts.timed_files import spans_of
 
 # As Teams writes it, too: 0:1:5.2. Without a fraction, or with one behind a colon, hours are written.
 _CLOCK = r"((?:\d{1,3}[:：])?\d{1,2}[:：]\d{1,2}[.,，]\d{1,9}|\d{1,3}[:：]\d{1,2}[:：]\d{1,2}(?::\d{3})?)"
-_ARROW = r"[ \t]*-[- ] ?>[ \t]*"  # also as hands and conversions write it: - >, -- >
+_ARROW = r"[ \t]*-(?:[- ] ?)?>[ \t]*"  # also as hands and conversions write it: ->, - >, -- >
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}{_ARROW}{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
 _FRACTION = re.compile(r"[.,，]|(?<=[:：]\d\d):(?=\d{3}$)")
 _COLON = re.compile(r"[:：]")
 _NO_CUES = re.compile(
     r"\ufeff?WEBVTT[ \t]*(?:\r?\n|$)"
 )  # the line above cues; of a segment of a stream there may be none
+_WEB = re.compile(r"\ufeff?WEBVTT(?=[ \t\n]|$)")  # a title or fields may stand behind
 # the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place; a
 # number may stand below the words at once
 _NEXT_NAME = re.compile(r"(?:\n\n[^\n]+|\n[ \t]*\d{1,6}[ \t]*)\n\Z")
 _LAST_NUMBER = re.compile(r"\n\n[ \t]*\d{1,6}\s*\Z")  # of a cue that was cut off
-_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|<\d[\d:.]*>|\{\\[^{}]{0,80}\}")
+# a voice, class or language with its name, any other tag with attributes or nothing: what somebody set in brackets,
+# <LAUGHING & CHEERING>, are words
+_TAG = re.compile(
+    r"</?(?:v|c|lang)(?:[.\s][^<>]{0,80})?>|</?[a-z][\w:.-]{0,30}(?:\s{1,9}[\w:-]{1,30}\s{0,9}=[^<>]{0,80})?\s{0,9}/?>|<\d[\d:.]*>"
+    r"|\{\\[^{}]{0,80}\}",
+    re.IGNORECASE,
+)
 _SPACES = re.compile(r"\s+")
 # exposure and place, frame by frame, in the subtitles of DJI's drones
 _FLOWN = re.compile(
@@ -66,7 +73,7 @@ def parse_cues(text: str) -> list[Cue]:
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []
-    is_web = _NO_CUES.match(text) is not None
+    is_web = _WEB.match(text) is not None
     marks = list(_TIMING.finditer(text))
     for index, mark in enumerate(marks):
         is_last = index + 1 == len(marks)
@@ -83,9 +90,12 @@ def parse_cues(text: str) -> list[Cue]:
 
 
 def _body(text: str, *, is_web: bool) -> str:
-    """The words below a line of times: a blank line ends them in WebVTT, in SRT only the next times, read or not."""
+    """The words below a line of times: a blank line ends them in WebVTT, in SRT only the next times, read or not. text:
+    from the end of that line. A blank line at once ends a cue of WebVTT that says nothing."""
+    if is_web:
+        return text.removeprefix("\n").partition("\n\n")[0] if not text.startswith("\n\n") else ""
     parts = text.strip("\n").split("\n\n")
-    return parts[0] if is_web else "\n".join(itertools.takewhile(lambda part: "-->" not in part, parts))
+    return "\n".join(itertools.takewhile(lambda part: "-->" not in part, parts))
 
 
 class _Lines(NamedTuple):

@@ -1,16 +1,18 @@
 """Texts with times in the forms that recognizers, aligners and people who annotate write, next to SRT and WebVTT.
 
 TextGrid (Praat, the Montreal Forced Aligner), ELAN (.eaf), the tables of Whisper and Audacity (start, end, text), CTM
-and STM (NIST), SubStation (.ass, .ssa), TTML, LRC, SBV and the lines of TIMIT. A form is known by how its text begins,
-so that no name is needed; what breaks off is read as far as it goes, and a line whose times are none is left out.
+and STM (NIST), SubStation (.ass, .ssa), TTML, LRC, SBV, what Whisper prints and the lines of TIMIT. A form is known by
+how its text begins, so that no name is needed; what breaks off is read as far as it goes, and a line whose times are
+none is left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
-from xml.parsers import expat
+from typing import NamedTuple
+
+from mmlake.preprocess.transcripts.timed_markup import parsed
 
 _TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<!\S)([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)(?!\S)')
 # labels of what is no word: silence, noise, breath, what nobody understood; the second ones within brackets alone
@@ -34,8 +36,13 @@ _RANGE = re.compile(r"\\\t[-\d.]+\t[-\d.]+$")  # of frequencies, below a row of 
 _SUNG = re.compile(r"\[(\d{1,3}):(\d{2}(?:[.:]\d{1,3})?)\]")
 _TITLE = re.compile(r"\[[a-z]+:[^\]]*\]")  # and other lines above them
 _SBV = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}\.\d{1,3}),(\d{1,2}):(\d{2}):(\d{2}\.\d{1,3})$")
+# as Whisper and its followers print what they recognize; the clock has hours, minutes or seconds alone
+_SPOKEN_CLOCK = r"(?:(\d{1,3}):)?(?:(\d{1,2}):)?(\d{1,6}[.,]\d{1,9})s?"
+_PRINTED = re.compile(rf"\[[ \t]*{_SPOKEN_CLOCK}[ \t]*--?>[ \t]*{_SPOKEN_CLOCK}[ \t]*\][ \t]*(.*)$")
+_ABOVE_PRINTED = 5  # lines, as of the language that was found
 _WORD_TIMES = re.compile(r"<\d{1,3}:\d{2}(?:[.:]\d{1,3})?>")
-_SUB_STATION = re.compile(r"(\d{1,3}):(\d{1,2}):(\d{1,2}(?:[.:]\d{1,3})?)")
+# moved back by an editor, a line may begin before the film does: its time has a sign
+_SUB_STATION = re.compile(r"(-?)(\d{1,3}):(\d{1,2}):(\d{1,2}(?:[.:]\d{1,3})?)")
 _OVERRIDES, _DRAWN, _BREAKS = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]"), re.compile(r"\\[Nnh]")
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d\d)(?:\.(\d{1,9})|:(\d{1,3})(?:\.\d+)?)?")
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)?")  # without a metric, as Apple's lyrics: seconds
@@ -110,34 +117,7 @@ def _grid(text: str) -> Iterable[Span]:
 
 def _elan(text: str) -> Iterable[Span]:
     """Annotations that have times of their own, of tiers that depend on no other (EAF 3.0)."""
-    return _spoken(_parsed(_Elan(), text).tiers)
-
-
-class _Reader(Protocol):
-    """What is called while markup is gone through."""
-
-    def start(self, name: str, given: dict[str, str]) -> None: ...
-    def said(self, words: str) -> None: ...
-    def end(self, name: str) -> None: ...
-
-
-_R = TypeVar("_R", bound=_Reader)
-
-
-def _parsed(reader: _R, text: str) -> _R:
-    """The reader, which has read the markup as far as it is whole."""
-    parser = expat.ParserCreate("utf-8")  # whatever the text says: it is decoded already
-    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = reader.said, _refuse
-    try:
-        parser.Parse(text.encode("utf-8", "replace"), True)
-    except (expat.ExpatError, ValueError, ArithmeticError):
-        pass
-    return reader
-
-
-def _refuse(*_: Any) -> None:
-    raise ValueError("a document type could define entities")
+    return _spoken(parsed(_Elan, text).tiers)
 
 
 class _Elan:
@@ -289,6 +269,30 @@ def _youtube(text: str) -> Iterable[Span]:
     return found
 
 
+def _printed(text: str) -> Iterable[Span]:
+    """Lines of a recognizer's output; one without times goes on with the words of the line above."""
+    found: list[Span] = []
+    for line in _lines(text):
+        if (mark := _PRINTED.match(line.strip())) is not None:
+            found.append(Span(_seconds(mark.groups()[:3]), _seconds(mark.groups()[3:6]), mark[7]))
+        elif found:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text} {line}".strip())
+    return found
+
+
+def _seconds(clock: tuple[str | None, ...]) -> float:
+    """clock: hours or minutes, minutes, seconds, as `_SPOKEN_CLOCK` finds them."""
+    above = [int(part) for part in clock[:2] if part is not None]
+    return sum(part * 60.0 ** (len(above) - at) for at, part in enumerate(above)) + float(
+        (clock[2] or "0").replace(",", ".")
+    )
+
+
+def _begins_as_printed(head: str) -> bool:
+    lines = [line for line in _lines(head) if line.strip()][:_ABOVE_PRINTED]
+    return any(_PRINTED.match(line.strip()) for line in lines)
+
+
 def _dialogue(text: str) -> Iterable[Span]:
     """Lines of SubStation, by the names in the last line of formats before them; drawings are no words."""
     names, found = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"], []
@@ -301,7 +305,9 @@ def _dialogue(text: str) -> Iterable[Span]:
             times = [_SUB_STATION.fullmatch(fields.get(name, "").strip()) for name in ("start", "end")]
             if times[0] and times[1] and not _DRAWN.search(words := fields.get("text", "")):
                 start_s, end_s = (
-                    int(one[1]) * 3600 + int(one[2]) * 60 + float(one[3].replace(":", ".")) for one in times if one
+                    0.0 if one[1] else int(one[2]) * 3600 + int(one[3]) * 60 + float(one[4].replace(":", "."))
+                    for one in times
+                    if one
                 )
                 found.append(Span(start_s, end_s, plain_dialogue(words)))
     return found
@@ -315,7 +321,7 @@ def plain_dialogue(words: str) -> str:
 def _ttml(text: str) -> Iterable[Span]:
     """Paragraphs, or spans within one that has no times (W3C, TTML 1: times by the clock, with frames, ticks or a
     metric; those of `body` and `div` move what is in them)."""
-    return _parsed(_Ttml(), text).spans
+    return parsed(_Ttml, text).spans
 
 
 class _Ttml:
@@ -378,6 +384,7 @@ _FORMS: tuple[tuple[Callable[[str], bool], Callable[[str], Iterable[Span]]], ...
     (lambda head: _begins_markup(head, "tt"), _ttml),
     (lambda head: head[:20].lower().startswith("[script info]"), _dialogue),
     (lambda head: _SAMPLES.fullmatch(head.strip()) is not None, _timit),
+    (_begins_as_printed, _printed),
     (_begins_as_lyrics, _lyrics),
     (_begins_as_table, _table),
     (lambda head: head[:1].isdigit() and _SBV.match(head.partition("\n")[0].strip()) is not None, _youtube),
