@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from mmlake.border import is_machine_fault
 from mmlake.errors import UnreadableItem
+from mmlake.formats import ogg_pages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,7 +169,8 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
 
 
 class Stamps:
-    """When the pictures of a container are shown that has no times for that.
+    """When the pictures of a container are shown that has no times for that, and when the sound of a chained Ogg file
+    is played, whose clock begins anew with each stream in it.
 
     AVI keeps packets in the order of decoding and their number alone. Where pictures are stored out of order (DivX,
     Xvid, H.264) the times of presentation that FFmpeg makes up go backwards; decoders give pictures in order, each with
@@ -177,6 +179,8 @@ class Stamps:
 
     def __init__(self, container: InputContainer) -> None:
         self._is_needed, self._last = container.format.name == "avi", -1
+        self._is_ogg = container.format.name == "ogg"
+        self._before, self._end = 0, 0  # of a chained file: how long the streams before last, and the sound so far
 
     def is_made_up(self, packet: Packet[Any]) -> bool:
         """Whether the packet's time of presentation is a guess."""
@@ -184,6 +188,8 @@ class Stamps:
 
     def correct(self, frame: Any) -> None:
         """Set the time stamp of the next frame that the decoder gave, where it is a guess."""
+        if self._is_ogg and not hasattr(frame, "pict_type"):
+            self._chain(frame)
         if not self._is_needed or not hasattr(frame, "pict_type"):
             return
         if frame.dts is not None and frame.dts > self._last:
@@ -191,6 +197,16 @@ class Stamps:
         elif self._last >= 0:  # at the end no packet comes with it
             frame.pts = self._last + max(1, getattr(frame, "duration", 0) or 0)
         self._last = self._last if frame.pts is None else frame.pts
+
+    def _chain(self, frame: AudioFrame) -> None:
+        """Move a frame of sound behind the streams before its own."""
+        if frame.pts is None or frame.time_base is None:
+            return
+        rate_hz = 1 / frame.time_base
+        if frame.pts + self._before < self._end - _TOLERANCE_S * rate_hz:
+            self._before = self._end - frame.pts
+        frame.pts += self._before
+        self._end = max(self._end, frame.pts + round(frame.samples * rate_hz / frame.sample_rate))
 
 
 def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz: int = MAX_SAMPLE_RATE_HZ) -> None:
@@ -204,8 +220,10 @@ def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int,
     before `from_s` may be left out. Blocks are float32, shape (num_samples, num_channels), full scale 1."""
     import soundfile
 
-    if path.suffix == ".mp3":
-        yield from _decoded_sound(path)  # libsndfile's MP3 decoder writes its complaints to stderr, past every log
+    with path.open("rb") as file:
+        is_in_part = ogg_pages.is_chained(file)  # of which libsndfile reads the first stream
+    if is_in_part or path.suffix == ".mp3":  # its MP3 decoder writes its complaints to stderr, past every log
+        yield from _decoded_sound(path)
         return
     try:
         with soundfile.SoundFile(path) as sound:

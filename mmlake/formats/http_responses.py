@@ -12,6 +12,7 @@ from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.compression import Damaged, Expanded, Inflater, Stepwise, compression_of, expanded
+from mmlake.formats.sniff import HEAD_BYTES, is_textual, kind_by_magic
 from mmlake.optional import need
 from mmlake.streams import Converted, Kept
 
@@ -89,9 +90,10 @@ def codings_of(header: str | None) -> tuple[str, ...]:
 def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) -> IO[bytes]:
     """The body behind its content codings, for reading in order; the source itself where there are none.
 
-    A coding that the bytes plainly do not have was undone by whoever stored them, and is passed over. Reading raises
-    UnreadableItem:
-    1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit. source: at its start, seekable.
+    A coding that the bytes plainly do not have was undone by whoever stored them, and is passed over, as is one that
+    nobody knows (none, utf-8, text/html) of a body that is text, or a medium, as it stands. Reading raises
+    UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
+    source: at its start, seekable.
     """
     if len(codings) > _MAX_CODINGS:
         raise UnreadableItem(1003, f"num_content_codings={len(codings)} not in [0, {_MAX_CODINGS}]")
@@ -104,9 +106,15 @@ def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) ->
             decoder = Stepwise(buffered, partial(_inflater, head) if coding == "deflate" else _Brotli)
             stream = Expanded(buffered, decoder, name=coding, limit_bytes=limit_bytes)
             source = io.BufferedReader(stream, _STEP_BYTES)
+        elif _is_content(buffered.peek(HEAD_BYTES)[:HEAD_BYTES]):
+            source = buffered
         else:
             raise UnreadableItem(1003, f"content coding {coding[:40]!r} is none of gzip, deflate, br and zstd")
     return source
+
+
+def _is_content(head: bytes) -> bool:
+    return is_textual(head) or kind_by_magic(head) is not None
 
 
 def _inflater(head: bytes) -> Inflater:

@@ -1,5 +1,5 @@
-"""Ogg pages whose checksum does not hold, and a last page whose packet goes on behind it (RFC 3533). Decoders leave
-such a page and such a packet out, and say nothing."""
+"""Ogg pages (RFC 3533): those whose checksum does not hold, and a last one whose packet goes on behind it, which
+decoders leave out and say nothing of; and whether streams follow each other in one file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import IO
 
 _CAPTURE, _HEAD_BYTES = b"OggS\0", 27
+_BEGINS = 2  # flag of the first page of a stream
 _GOES_ON = 255  # length of a page's last segment: its packet ends on a later page
 _SEARCH_BYTES = 1 << 16
 _MAX_FALSE = 10_000  # places where a page seems to begin and none does: each may cost the checksum of 65 kB
@@ -43,6 +44,18 @@ def bad_pages(file: IO[bytes]) -> Iterator[BadPage]:
         at = _next_capture(file, at + 1)
     if goes_on and not is_lost:
         yield BadPage(at, granule, is_missing=True)
+
+
+def is_chained(file: IO[bytes]) -> bool:
+    """Whether a stream begins behind the pages of another one, as in recordings of radio, where each song does."""
+    at, has_begun = 0, False
+    while len(head := _at(file, at, _HEAD_BYTES)) == _HEAD_BYTES and head.startswith(_CAPTURE):
+        if not head[5] & _BEGINS:
+            has_begun = True
+        elif has_begun:
+            return True
+        at += _HEAD_BYTES + head[26] + sum(file.read(head[26]))
+    return False
 
 
 def _at(file: IO[bytes], at: int, num_bytes: int) -> bytes:

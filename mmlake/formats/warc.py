@@ -25,13 +25,17 @@ from mmlake.formats.texts import Limits, printable
 from mmlake.formats.urls import redacted
 from mmlake.streams import Slice
 
-MARK = b"WARC/1."
+_MARK = rb"WARC/[01]\."  # of ISO 28500, and of the drafts that older crawls (ClueWeb09) were written by
+_MARK_BYTES = 7
+_MARKED, _NEXT_MARK = re.compile(_MARK), re.compile(rb"\n" + _MARK)
+_MAY_BE_MARK = (b"WARC/1.", b"WARC/0.")
 
 _GZIP = b"\x1f\x8b\x08"
+_GZIP_MARK = re.compile(re.escape(_GZIP))
 _MAX_HEADER_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
+_MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % _MARK)
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
 _KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated",
@@ -89,6 +93,16 @@ class Record(_Stretch):
     def extent(self, skip_bytes: int) -> tuple[int, int] | None:
         """(offset, size) in bytes of the block behind its first bytes, where the file on disk holds it as it is."""
         return (self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)) if self.plain else None
+
+
+def begins(head: bytes) -> bool:
+    """Whether these are the first bytes of a record."""
+    return _MARKED.match(head) is not None
+
+
+def _may_begin(head: bytes) -> bool:
+    """Whether a record may begin so, of which no more bytes are there."""
+    return any(mark.startswith(head) for mark in _MAY_BE_MARK)
 
 
 def _place(member: str) -> tuple[int, int]:
@@ -157,25 +171,22 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
 
 def _next_member(file: IO[bytes], at: int, size: int) -> int:
     """The first byte from there on at which a gzip member with a record starts, or the size of the file."""
-    for found in _occurrences(file, _GZIP, at, size):
+    for found in _occurrences(file, _GZIP_MARK, len(_GZIP), at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(compression.GZIP_BITS).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
+            if begins(zlib.decompressobj(compression.GZIP_BITS).decompress(file.read(_HEAD_BYTES), _MARK_BYTES)):
                 return found
         except zlib.error:
             continue
     return size
 
 
-def _occurrences(file: IO[bytes], mark: bytes, at: int, size: int) -> Iterator[int]:
+def _occurrences(file: IO[bytes], mark: re.Pattern[bytes], mark_bytes: int, at: int, size: int) -> Iterator[int]:
     chunk_bytes = _HEAD_BYTES
     while at < size:
         file.seek(at)
-        data = file.read(chunk_bytes + len(mark) - 1)
-        found = data.find(mark)
-        while found >= 0:
-            yield at + found
-            found = data.find(mark, found + 1)
+        data = file.read(chunk_bytes + mark_bytes - 1)
+        yield from (at + found.start() for found in mark.finditer(data))
         at, chunk_bytes = at + chunk_bytes, min(2 * chunk_bytes, _CHUNK_BYTES)
 
 
@@ -222,7 +233,7 @@ def _head(file: IO[bytes], at: int) -> bytes:
         head = file.read(size_bytes)
         inner = head.lstrip(b"\r\n")
         is_all = len(head) < size_bytes or size_bytes >= _MAX_HEADER_BYTES
-        if is_all or _BLANK_LINE.search(inner) or b"\n" + MARK in inner:
+        if is_all or _BLANK_LINE.search(inner) or _NEXT_MARK.search(inner):
             return head
         size_bytes = min(8 * size_bytes, _MAX_HEADER_BYTES)
 
@@ -235,12 +246,12 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
     def damage(code: int, reason: str, stop: int | None = None) -> Damage:
         return Damage(member=label(at), fields=fields, fault=Fault(code, reason), stop=stop)
 
-    if not head.startswith(MARK):
+    if not begins(head):
         where = f"byte {at}" if plain else f"byte {at} of the expanded file"
-        return damage(1002 if MARK.startswith(head) else 1003, f"no record starts at {where}")
-    blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
-    if other >= 0 and (blank is None or other < blank.start()):
-        count, last = _cut_headers(file, at + other + 1, size)
+        return damage(1002 if _may_begin(head) else 1003, f"no record starts at {where}")
+    blank, other = _BLANK_LINE.search(head), _NEXT_MARK.search(head)
+    if other is not None and (blank is None or other.start() < blank.start()):
+        count, last = _cut_headers(file, at + other.start() + 1, size)
         many, one = f"{count} record headers from byte {at} to {last} each end", f"the record header at byte {at} ends"
         return damage(1003, f"{many if count > 1 else one} where another record starts", stop=last)
     if blank is None:
@@ -258,11 +269,11 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
         reason = f"the record at byte {at} states {length} bytes, {size - start} are there"
         return damage(1003 if found < size else 1002, reason, stop=found)
     file.seek(stop)
-    behind = file.read(4 + len(MARK))
-    # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or
-    # the end follows.
-    is_one = behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)])
-    if not behind.startswith(b"\r\n\r\n") and stop < size and not is_one:
+    behind = file.read(4 + _MARK_BYTES)
+    # Two line ends close a record (ISO 28500, 4); some writers make them one or none, which is believed where another
+    # record or the end follows.
+    is_fewer = begins(behind) or (behind[:1] in b"\r\n" and _may_begin(behind.lstrip(b"\r\n")[:_MARK_BYTES]))
+    if not behind.startswith(b"\r\n\r\n") and stop < size and not is_fewer:
         return damage(1003, f"the record at byte {at} states {length} bytes, behind which no record ends")
     return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
 
@@ -279,12 +290,12 @@ def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
         file.seek(begin)
         data = file.read(_CHUNK_BYTES)
         for found in _MARK_OR_END.finditer(data):
-            if not found[0].endswith(MARK):
+            if not found[0].strip(b"\r\n"):
                 return count, last
-            count, last = count + 1, begin + found.end() - len(MARK)
+            count, last = count + 1, begin + found.end() - _MARK_BYTES
         if begin + len(data) - last > _MAX_HEADER_BYTES:
             return count, last
-        begin += max(1, len(data) - len(MARK))  # what stands across two chunks is found in the second
+        begin += max(1, len(data) - _MARK_BYTES)  # what stands across two chunks is found in the second
     return count, last
 
 
@@ -297,7 +308,7 @@ def _fields(head: bytes) -> tuple[tuple[str, str], ...]:
 
 def _next_record(file: IO[bytes], at: int, size: int) -> int:
     """The first byte from there on at which a line starts a record, or the size of the file."""
-    return next((found + 1 for found in _occurrences(file, b"\n" + MARK, max(0, at - 1), size)), size)
+    return next((found + 1 for found in _occurrences(file, _NEXT_MARK, _MARK_BYTES + 1, max(0, at - 1), size)), size)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from mmlake.decoders import check_sample_rate, placed_sound
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
 from mmlake.formats.jpegs import split_jpegs
+from mmlake.formats.ogg_pages import is_chained
 from mmlake.media_names import endings_of
 from mmlake.pictures import picture_formats, shown
 from mmlake.speech.mel import log_mel
@@ -75,14 +76,18 @@ def _as_sound(data: bytes) -> np.ndarray:
     import soundfile
     import soxr
 
+    rate_hz: int
     try:
-        with soundfile.SoundFile(io.BytesIO(data)) as sound:
-            check_sample_rate(sound.samplerate)
-            num_values = sound.frames * max(sound.channels, SOUND_RATE_HZ / sound.samplerate)
-            if num_values > _MAX_SOUND_VALUES:
-                raise UnreadableItem(3007, f"num_samples={int(num_values)} not in [0, {_MAX_SOUND_VALUES}]")
-            samples = sound.read(dtype="float32", always_2d=True)
-            rate_hz: int = sound.samplerate
+        if is_chained(io.BytesIO(data)):  # of which libsndfile reads the first stream
+            samples, rate_hz = _by_ffmpeg(data)
+        else:
+            with soundfile.SoundFile(io.BytesIO(data)) as sound:
+                check_sample_rate(sound.samplerate)
+                num_values = sound.frames * max(sound.channels, SOUND_RATE_HZ / sound.samplerate)
+                if num_values > _MAX_SOUND_VALUES:
+                    raise UnreadableItem(3007, f"num_samples={int(num_values)} not in [0, {_MAX_SOUND_VALUES}]")
+                samples = sound.read(dtype="float32", always_2d=True)
+                rate_hz = sound.samplerate
     except soundfile.LibsndfileError:
         samples, rate_hz = _by_ffmpeg(data)
     except (RuntimeError, ValueError) as error:

@@ -63,6 +63,7 @@ _MP4_TOP = frozenset(
     )
 )
 _DAMAGED_FRACTION = 0.5  # of `min_decoded_fraction`, where it is known why less decodes: one page of Opus is a second
+_OPUS_HZ = 48_000  # of all its clocks
 _XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte count takes in the tags
 
 
@@ -207,9 +208,21 @@ def claimed_s(container: InputContainer) -> float | None:
     """How long the header says that the media last; None where it does not say."""
     if container.duration is None or is_without_length(container) or is_of_a_pipe(container):
         return None
-    # Matroska has the time at which the last frame ends, others the time from the first to there
-    start = max(0, container.start_time or 0) if "matroska" in container.format.name else 0
-    return max(0, container.duration - start) / 1e6
+    # Matroska and Ogg have the time at which the last frame ends, others the time from the first to there: who joins a
+    # broadcast in the middle records no beginning
+    has_end = "matroska" in container.format.name or container.format.name == "ogg"
+    start = max(0, container.start_time or 0) if has_end else 0
+    return max(0.0, (container.duration - start) / 1e6 - _skipped_s(container))
+
+
+def _skipped_s(container: InputContainer) -> float:
+    """How much at the start of Opus in Ogg is decoded and not played, which its last time counts in (RFC 7845, section
+    4.2): what a cut there needs, seconds of it where a sample was cut to."""
+    if container.format.name != "ogg":
+        return 0.0
+    heads = (one.codec_context.extradata or b"" for one in container.streams.audio if one.codec_context is not None)
+    skipped = (int.from_bytes(head[10:12], "little") for head in heads if head.startswith(b"OpusHead"))
+    return max(skipped, default=0) / _OPUS_HZ
 
 
 def check_complete(

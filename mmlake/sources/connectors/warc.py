@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.http_responses import kept_headers
-from mmlake.formats.warc import MARK, Damage, Payload, Record, records
+from mmlake.formats.warc import Damage, Payload, Record, begins, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.directory_parts import first_samples
@@ -30,7 +30,7 @@ _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
 
 def claims(head: bytes, name: str) -> bool:
     """Whether these are the first bytes of a WARC file."""
-    return head.startswith(MARK)
+    return begins(head)
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
