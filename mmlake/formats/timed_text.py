@@ -15,7 +15,10 @@ _SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _SPACES = re.compile(r"\s+")
 _MAX_S = 1_000_000.0  # eleven days; nothing that is played lasts longer
 _STARTS, _ENDS, _WORDS = ("start", "start_time", "start_s", "begin"), ("end", "end_time", "end_s"), ("text", "sentence")
-_KNOWN = {*_STARTS, *_ENDS, *_WORDS}
+_LENGTHS = ("duration",)  # in place of an end: Lhotse, YouTube's transcripts
+_KNOWN = {*_STARTS, *_ENDS, *_WORDS, *_LENGTHS}
+# of a line that lasts as long as its recording does, which is not known here: WebVTT has no other word for it
+OPEN_END_S = 3_599_999.999
 _NOTE = "NOTE without usable times: "
 
 
@@ -50,7 +53,9 @@ def seconds_of(value: object) -> float | None:
 
 
 def transcript_of(lines: object) -> Transcript | None:
-    """The list of {start, end, text} as WebVTT; None for what is no such list. Lines without words are left out."""
+    """The list of {start, end, text} as WebVTT; None for what is no such list. Lines without words are left out. One
+    without an end lasts as long as it says, or until the next one begins; the last one, and one whose end is null, until
+    the recording ends (`OPEN_END_S`)."""
     if not isinstance(lines, list) or not any(
         isinstance(line, Mapping) and _first(line, _WORDS) is not None for line in lines
     ):
@@ -62,7 +67,8 @@ def transcript_of(lines: object) -> Transcript | None:
         if not words:
             continue
         start, end = _first(fields, _STARTS), _first(fields, _ENDS)
-        start_s, end_s = seconds_of(start), seconds_of(end)
+        start_s = seconds_of(start)
+        end_s = seconds_of(end) if end is not None else _end_of(fields, start_s, lines[number + 1 : number + 2])
         if start_s is None or end_s is None or end_s <= start_s:
             broken.append(words)
             reason = reason or f"line {number} is from {str(start)[:40]!r} to {str(end)[:40]!r}"
@@ -74,6 +80,18 @@ def transcript_of(lines: object) -> Transcript | None:
     says_more = any(isinstance(line, Mapping) and not line.keys() <= _KNOWN for line in lines)
     text = "WEBVTT\n\n" + "\n\n".join(cues) + "\n"
     return Transcript(text, len(cues) - len(broken), tuple(broken), reason, says_more)
+
+
+def _end_of(fields: Mapping[str, Any], start_s: float | None, behind: list[Any]) -> float | None:
+    """The end in seconds of a line that states none; `OPEN_END_S` where it is that of the recording."""
+    if start_s is None:
+        return None
+    if (length := _first(fields, _LENGTHS)) is not None:
+        return None if (length_s := seconds_of(length)) is None else start_s + length_s
+    if behind and not any(name in fields for name in _ENDS):
+        following = behind[0] if isinstance(behind[0], Mapping) else {}
+        return seconds_of(_first(following, _STARTS))
+    return OPEN_END_S
 
 
 def with_seconds(value: Any) -> Any:

@@ -7,16 +7,17 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mmlake.film_decoders import DecodeSettings
+from mmlake.formats.timed_text import OPEN_END_S
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.text import normalize, text_track
 from mmlake.preprocess.transcripts.embedded_subtitles import embedded_cues
-from mmlake.preprocess.transcripts.subtitles import parse_cues
+from mmlake.preprocess.transcripts.subtitles import Cue, parse_cues
 from mmlake.preprocess.video import video_track
 from mmlake.preprocess.visual.keyframes import Keyframe
 from mmlake.speech import VOICE_DETECTORS
@@ -74,14 +75,14 @@ def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 
 def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     columns, flac = audio_track(item.path, settings=settings)
-    transcript = _transcript(item, settings=settings)
+    transcript = _transcript(item, columns["duration_s"], settings=settings)
     columns |= _speech(flac, settings=settings)
     return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
 def _video(item: Encoded, *, settings: PreprocessSettings, decode: DecodeSettings) -> Decoded:
     film = video_track(item.path, settings=settings, decode=decode)
-    transcript = _transcript(item, settings=settings)
+    transcript = _transcript(item, film.columns["duration_s"], settings=settings)
     columns = film.columns | _speech(film.flac, settings=settings) | transcript
     return Decoded(
         columns, tuple(film.keyframes), film.flac, film.frames, needs_transcript="transcript" not in transcript
@@ -94,16 +95,22 @@ VIDEO_DECODER = Decoder(kernel=_video, has_pictures=True)
 AUDIO_DECODER = Decoder(kernel=_audio)
 
 
-def _transcript(item: Encoded, *, settings: PreprocessSettings) -> dict[str, object]:
+def _transcript(item: Encoded, duration_s: object, *, settings: PreprocessSettings) -> dict[str, object]:
     """transcript, transcript_source and cues as far as the source gave a transcript, next to the file or within it;
-    else nothing."""
+    else nothing. duration_s: where a cue ends that lasts as long as the recording."""
     cues = parse_cues(item.sample_text) if item.sample_text else []
+    if isinstance(duration_s, float):
+        cues = [replace(cue, end_s=duration_s) if _is_open(cue) else cue for cue in cues]
     cues = cues or embedded_cues(item.path, item.content_type)
     if not cues:
         return {}
     said = " ".join(cue.text for cue in cues if cue.is_shown)
     timed = {"cues": [asdict(cue) for cue in cues if cue.start_s is not None]}
     return timed | ({"transcript": normalize(said, settings=settings), "transcript_source": "source"} if said else {})
+
+
+def _is_open(cue: Cue) -> bool:
+    return cue.end_s is not None and cue.end_s >= OPEN_END_S
 
 
 def _speech(flac: bytes | None, *, settings: PreprocessSettings) -> dict[str, object]:

@@ -62,6 +62,7 @@ def test_segments_are_metadata_with_their_times(tmp_path):
     }
     row, said = found(tmp_path, files)
     assert "00:00:00.000 --> 00:00:01.500\nhello" in said["text_content"] and row["sample_text"] == said["text_content"]
+    assert said["text_content"].endswith("00:00:01.500 --> 999:59:59.999\nwho is there\n")  # to the recording's end
     assert metadata(row) == {
         "recording_id": "rec1",
         "segments": [

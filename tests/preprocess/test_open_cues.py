@@ -1,0 +1,44 @@
+"""Lines of a transcript that last as long as their recording does, as Kaldi's -1 says, or as long as they say."""
+
+from __future__ import annotations
+
+import pytest
+from preprocess_media import tone, wav
+
+from mmlake.film_decoders import DecodeSettings
+from mmlake.formats.timed_text import transcript_of
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.decoding import AUDIO_DECODER, Encoded
+from mmlake.preprocess.transcripts.subtitles import parse_cues
+
+
+def spans(lines: list[dict]) -> list[tuple[str, float, float]]:
+    found = transcript_of(lines)
+    assert found is not None and not found.broken
+    return [(cue.text, cue.start_s, cue.end_s) for cue in parse_cues(found.text)]
+
+
+def test_a_line_without_an_end_lasts_until_the_next_one() -> None:
+    assert spans([{"start": 0, "text": "a"}, {"start": 1.5, "end": 2, "text": "b"}]) == [("a", 0, 1.5), ("b", 1.5, 2)]
+
+
+def test_a_line_may_say_how_long_it_lasts() -> None:
+    assert spans([{"start": 1.5, "duration": 2.25, "text": "a"}]) == [("a", 1.5, 3.75)]
+
+
+@pytest.mark.parametrize("length", [-1, 0, "long", float("nan")])
+def test_a_length_that_is_none_is_no_time(length: object) -> None:
+    found = transcript_of([{"start": 1.5, "duration": length, "text": "a"}])
+    assert found is not None and found.broken == ("a",)
+
+
+@pytest.mark.parametrize("said", [{"start_s": 1.5, "end_s": None, "text": "b"}, {"start": 1.5, "text": "b"}])
+def test_what_lasts_to_the_end_of_the_recording_ends_with_it(tmp_path, said: dict) -> None:
+    path = tmp_path / "a.wav"
+    path.write_bytes(wav(tone(3.0)))
+    found = transcript_of([{"start": 0, "end": 1.5, "text": "a"}, said])
+    assert found is not None
+    kernel = AUDIO_DECODER.kernel_with(PreprocessSettings(), DecodeSettings())
+    columns = kernel(Encoded("audio/wav", found.text, path=path)).columns
+    assert [(cue["text"], cue["start_s"], cue["end_s"]) for cue in columns["cues"]] == [("a", 0, 1.5), ("b", 1.5, 3)]
+    assert columns["transcript"] == "a b"
