@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import IO, Any, NoReturn, Protocol
 
@@ -136,9 +136,11 @@ def _declared(data: bytes, encoding: str) -> str | None:
         return None
 
 
-def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
-    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the
-    settings allow, 1003 everything else."""
+def parse_object(
+    data: bytes, *, settings: Limits, named: Callable[[Any], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The JSON object in these bytes. named: makes one of a list, a text or a number. Raises
+    UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the settings allow, 1003 everything else."""
     if len(data) > settings.max_json_values:
         _check_values(data, settings)
     if len(data) > _LONG_BYTES:
@@ -155,6 +157,8 @@ def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
         raise UnreadableItem(1003, _depth_reason(settings)) from error
     except ValueError as error:  # an integer with more digits than Python converts
         raise UnreadableItem(1003, "a number in the record is too long to convert") from error
+    if named is not None and not isinstance(value, dict):
+        value = named(value)
     if not isinstance(value, dict):
         raise UnreadableItem(1003, f"the record is a JSON {type(value).__name__}, expected an object")
     if len(data) > _LONG_BYTES and (size := max(map(len, value), default=0)) > _LONG_CHARS:

@@ -54,8 +54,8 @@ def seconds_of(value: object) -> float | None:
 
 def transcript_of(lines: object) -> Transcript | None:
     """The list of {start, end, text} as WebVTT; None for what is no such list. Lines without words are left out. One
-    without an end lasts as long as it says, or until the next one begins; the last one, and one whose end is null, until
-    the recording ends (`OPEN_END_S`)."""
+    without an end lasts as long as it says, or until the next one begins; the last one, and one whose end is null,
+    until the recording ends (`OPEN_END_S`)."""
     if not isinstance(lines, list) or not any(
         isinstance(line, Mapping) and _first(line, _WORDS) is not None for line in lines
     ):

@@ -140,6 +140,12 @@ def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     }
 
 
+def of_medium(value: object) -> dict[str, Any]:
+    """The record that a list, a text or a number next to a medium is (annotations, a class): its field `json`, as the
+    name's ending says."""
+    return {"json": value}
+
+
 def _named(text: str) -> Any:
     """Digest and size of the medium that the text holds in base64; the text itself where it holds none."""
     coded = text.partition("base64,")[2] if text.startswith("data:") else text

@@ -152,7 +152,8 @@ class Sample:
         try:
             if self._samples.is_json(member):
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
-                self._records[at] = fields = texts.parse_object(data, settings=settings)
+                named = record_fields.of_medium if self._media else None
+                self._records[at] = fields = texts.parse_object(data, settings=settings, named=named)
                 self._read_record(at, member, fields)
             elif member.extension in label_files.ENDINGS and not member.is_aside:
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
@@ -299,8 +300,7 @@ class Sample:
             if field.index is not None and field.name == self._settings.texts_field:
                 continue  # the list has rows with its positions, whatever other lists are called so
             item = become_text(self._blank(self._members[at], field.pointer), field.text, field.role)
-            if field.own:
-                item.own = {**item.own, **field.own}
+            item.own = {**item.own, **field.own} if field.own else item.own
             yield item
 
     def _entries(self, name: str, per_entry: tuple[str, ...] = ()) -> list[tuple[int, int, Any, Mapping[str, Any]]]:
