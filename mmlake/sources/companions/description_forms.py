@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmlake.formats.json_elements import BOM
-from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR
+from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, PARQUET
 from mmlake.sources.records.separated_values import first_cells
 
 NAME = "file_name"
@@ -63,10 +63,10 @@ def _cells_of(line: str, delimiter: str) -> list[str]:
 
 def claims(head: bytes, name: str) -> bool:
     """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a
-    field for files."""
+    field for files. What a Parquet file is stands at its end (`parquet_descriptions`)."""
     if dialect_of(head, name) is not None:
         return True
-    if name not in DESCRIPTIONS:
+    if name not in DESCRIPTIONS or name == PARQUET:
         return False
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     if not name.endswith(".jsonl"):

@@ -1,5 +1,5 @@
-"""What tables say of files next to and below them (`description_forms.py`): `metadata.csv`, `.tsv` and `.jsonl`, as
-folders of images or recordings for the library `datasets` have them, and those of some corpora.
+"""What tables say of files next to and below them (`description_forms.py`): `metadata.csv`, `.tsv`, `.jsonl` and
+`.parquet`, as folders of images or recordings for the library `datasets` have them, and those of some corpora.
 
 A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the
 file's sample, its other fields metadata. A table is a shard of its own, too: of every record that no file took, since
@@ -18,15 +18,26 @@ from mmlake.errors import Fault
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources.companions import description_forms, places
+from mmlake.sources.companions import description_forms, parquet_descriptions, places
 from mmlake.sources.companions.description_forms import NAME, Dialect, dialect_of, naming
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.places import TABLES
+from mmlake.sources.companions.places import PARQUET, TABLES
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines, text_alone
 
-claims, modalities = description_forms.claims, text_alone
+modalities = text_alone
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of such a table."""
+    return parquet_descriptions.begins_as_parquet(head) if name == PARQUET else description_forms.claims(head, name)
+
+
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether a file that is claimed is one by its columns, where those are Parquet's."""
+    return name != PARQUET or siblings.have_description(name)
 
 
 class Form(NamedTuple):
@@ -60,6 +71,10 @@ def descriptions_of(reading: Reading) -> FileTables | None:
 
 
 def _is_table(entry: Entry, reading: Reading) -> bool:
+    if entry.name == PARQUET:
+        return parquet_descriptions.is_description(
+            reading.landing, entry, settings=reading.settings, parsed=reading.parsed
+        )
     may_be = entry.name in TABLES and entry.refused is None
     return may_be and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name)
 

@@ -296,7 +296,8 @@ def _sorted(found: Iterable[Entry]) -> list[Entry]:
 def describing(tables: list[Entry]) -> tuple[Entry, ...]:
     """Those of a directory's tables that count: the first that any corpus may have, else all of those that one
     corpus has several of."""
-    common = sorted((entry for entry in tables if entry.name in places.DESCRIPTIONS), key=lambda entry: entry.name)
+    known = places.DESCRIPTIONS  # in the order in which they count: Parquet last, which may be a table of its own
+    common = sorted((one for one in tables if one.name in known), key=lambda entry: known.index(entry.name))
     return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
 
 

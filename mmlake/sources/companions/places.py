@@ -13,7 +13,8 @@ from mmlake.sources.names import composed
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 ARCHIVE = ".zip"
 # names of tables that describe the files of their directory and of those below
-DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv")
+PARQUET = "metadata.parquet"
+DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv", PARQUET)
 COMMON_VOICE = ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv")
 FLICKR = ("captions.txt",)
 TABLES = frozenset((*DESCRIPTIONS, *COMMON_VOICE, *FLICKR))

@@ -15,6 +15,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
 from mmlake.sources.companions import manifest_forms, places
+from mmlake.sources.companions.parquet_descriptions import is_description
 from mmlake.sources.names import file_stem_of
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
@@ -47,6 +48,13 @@ class Siblings:
         """Whether a `wav.scp` of Kaldi is among them, whose companions other files may be."""
         entry = self._landing.stat(places.join(self._directory, manifest_forms.SCP))
         return entry is not None and manifest_forms.is_manifest(self._landing, entry, self._parsed)
+
+    def have_description(self, name: str) -> bool:
+        """Whether the Parquet file of that name among them describes others, and no other table does."""
+        entries = {entry.name: entry for entry in self._landing.files(self._directory)}
+        if name not in entries or any(one in entries for one in places.DESCRIPTIONS if one != name):
+            return False
+        return is_description(self._landing, entries[name], settings=self.settings, parsed=self._parsed)
 
 
 def _may_be_medium(name: str) -> bool:

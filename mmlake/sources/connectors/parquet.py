@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import ParquetReader
+from mmlake.sources.companions.places import PARQUET
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.cells import group_cells, limits_of
@@ -21,6 +23,11 @@ from mmlake.sources.records.columns import Columns, columns_of, modalities_of, s
 def claims(head: bytes, name: str) -> bool:
     """Whether these are the first bytes of a Parquet file."""
     return head.startswith(b"PAR1")
+
+
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether a file that is claimed is no table of what other files hold."""
+    return name != PARQUET or not siblings.have_description(name)
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:

@@ -163,7 +163,7 @@ SOURCES = Connectors(
         _row("parquet", parquet, names=(".parquet",)),
         _row("arrow", arrow, names=(*arrow.NAMES, *_packed(*arrow.NAMES))),
         # By name and first record; before lines and loose files, which would take it for documents.
-        _row("descriptions", descriptions, extensions=("csv", "tsv", "jsonl", "txt")),
+        _row("descriptions", descriptions, extensions=("csv", "tsv", "jsonl", "parquet", "txt")),
         # By all of their first records; before lines and lists, which would take them for texts alone.
         _row(MANIFEST, manifests, extensions=("json", "jsonl", "ndjson", "csv", "tsv", "scp")),
         # What lies next to `wav.scp`, whose rows say what is in it.

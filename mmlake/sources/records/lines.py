@@ -78,7 +78,7 @@ def head_reader(head: bytes, open_file: Opener) -> Callable[[int], bytes]:
 
 
 def lines(reading: Reading) -> Iterator[Line]:
-    """The records of a list of URLs. Where it breaks, a last one says so."""
+    """The records of a list of URLs, or of a table of descriptions. Where it breaks, a last one says so."""
     name = reading.path.lower()
     name = name.removesuffix(next((suffix for suffix in SUFFIXES if name.endswith(suffix)), ""))
     extension = extension_of(name)
