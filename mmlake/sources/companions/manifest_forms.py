@@ -22,7 +22,7 @@ from mmlake.formats import sniff
 from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
-from mmlake.sources.companions import description_forms
+from mmlake.sources.companions import description_forms, utterances
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
 from mmlake.sources.records.separated_values import QUOTING
@@ -37,7 +37,7 @@ _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepa
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
 _WORDS = (*_DIALOGUES, *"text sentence transcription transcript caption question instruction duration".split())
-_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
+_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|supervisions)"')
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
 _SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
@@ -83,7 +83,8 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
         head = head_of(size_bytes)
         records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
         if records:
-            return all(map(_has_form, records)) and any(map(paths_of, records))
+            named = [utterances.as_utterances(one) if isinstance(one, dict) else one for one in records]
+            return all(map(_has_form, records)) and any(map(paths_of, named))
         if len(head) < size_bytes:
             break
     return False
@@ -139,11 +140,13 @@ def _is_medium(path: str) -> bool:
 
 
 def _has_form(record: Any) -> bool:
-    """Whether the record names media and says something of them, or is a dialogue among others that do."""
+    """Whether the record names media and says something of them, or is a dialogue, or a cut of Lhotse's, among others
+    that do."""
     if not isinstance(record, dict):
         return False
-    is_dialogue = any(isinstance(record.get(name), list) for name in _DIALOGUES)
-    return is_dialogue or (bool(paths_of(record)) and any(name in record for name in _WORDS))
+    if utterances.is_cut(record) or any(isinstance(record.get(name), list) for name in _DIALOGUES):
+        return True
+    return bool(paths_of(record)) and any(name in record for name in (*_WORDS, "segments"))
 
 
 def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:

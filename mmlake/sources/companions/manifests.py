@@ -1,5 +1,5 @@
-"""What manifests say of media (`manifest_forms.py`): LLaVA's instructions, NeMo's and other lists of recordings,
-Kaldi's `wav.scp`.
+"""What manifests say of media (`manifest_forms.py`): LLaVA's instructions, lists of recordings as NeMo and
+Lhotse have them, Kaldi's `wav.scp`.
 
 A manifest is a shard of its own, too: of every record that no file took. Records that name no file are texts as in any
 list of records, and a manifest none of whose files is there is such a list.
@@ -14,7 +14,7 @@ from typing import Any
 
 from mmlake.formats import sniff
 from mmlake.records import SourceRef
-from mmlake.sources.companions import kaldi, manifest_forms
+from mmlake.sources.companions import kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import SampleNames
@@ -95,7 +95,7 @@ class Manifest(FileTable):
             return separated_lines(self.reading, delimiter, has_quotes=delimiter != "\t")
         with stream_of(self.reading) as stream:
             head = stream.read(sniff.HEAD_BYTES)
-        return json_records(self.reading, is_list=manifest_forms.is_list(head))
+        return utterances.gathered(json_records(self.reading, is_list=manifest_forms.is_list(head)))
 
     def names_in(self, fields: dict[str, Any]) -> list[str]:
         """The fields that name the one file of a record. Which other files a record names is part of what it says."""

@@ -145,20 +145,10 @@ def test_a_manifest_without_words_gives_metadata(tmp_path):
     assert [(row["modality"], metadata(row)) for row in rows] == [("audio", {"duration": 2.5})]
 
 
-def test_records_of_one_recording_keep_their_times_with_and_without_words(tmp_path):
+def test_records_of_one_recording_keep_their_times_without_words(tmp_path):
     spans = [{"audio_filepath": "1.wav", "offset": at, "duration": 1.0} for at in (0.0, 1.0)]
-    said = [span | {"text": "yes"} for span in spans]
-    for name, records in (("a", spans), ("b", said)):
-        rows = found(tmp_path / name, {"d/m.json": jsonl(*records), "d/1.wav": wav()})
-        described = [
-            {name: metadata(row)[name] for name in ("offset", "duration")} for row in rows if row["modality"] == "text"
-        ]
-        further = metadata(rows[0]).get("further_records", [])
-        assert (described, further) == (
-            ([], [{"offset": 1.0, "duration": 1.0}])
-            if name == "a"
-            else ([{"offset": at, "duration": 1.0} for at in (0.0, 1.0)], [])
-        )
+    (row,) = found(tmp_path, {"d/m.json": jsonl(*spans), "d/1.wav": wav()})
+    assert metadata(row) == {"offset": 0.0, "duration": 1.0, "further_records": [{"offset": 1.0, "duration": 1.0}]}
 
 
 def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
