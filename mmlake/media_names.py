@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BY_MODALITY = {
     "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm pbm pam pfm tga ico dds sgi "
-    "pcx j2k qoi icns fits",
+    "pcx j2k qoi icns fits xbm xpm",
     "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma ac3 eac3",
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
@@ -16,6 +16,7 @@ ENDINGS = {  # content type -> ending of such members in the tars that are writt
     "image/x-portable-floatmap": "pfm", "image/x-tga": "tga", "image/vnd.microsoft.icon": "ico",
     "image/vnd-ms.dds": "dds", "image/sgi": "sgi", "image/vnd.zbrush.pcx": "pcx", "image/qoi": "qoi",
     "image/icns": "icns", "image/fits": "fits", "image/vnd.adobe.photoshop": "psd",
+    "image/x-xbitmap": "xbm", "image/x-xpixmap": "xpm",
     "video/mp4": "mp4", "video/webm": "webm", "video/x-matroska": "mkv", "video/quicktime": "mov",
     "video/x-msvideo": "avi", "video/mp2t": "ts", "video/mpeg": "mpg", "video/x-flv": "flv", "video/ogg": "ogv",
     "video/3gpp": "3gp", "video/x-ms-asf": "asf", "video/x-ms-wmv": "wmv",

@@ -225,16 +225,29 @@ def test_equal_captions_of_two_places_are_said_once(tmp_path: Path) -> None:
         ("pbm", "PPM"),
         ("qoi", "QOI"),
         ("icns", "ICNS"),
+        ("xbm", "XBM"),
     ],
 )
 def test_pictures_of_rarer_formats_are_images_that_open(tmp_path: Path, extension: str, form: str) -> None:
     sink = io.BytesIO()
-    Image.new("1" if extension == "pbm" else "RGB", (128, 128)).save(sink, form)
+    Image.new("1" if extension in ("pbm", "xbm") else "RGB", (128, 128)).save(sink, form)
     with tarfile.open(tmp_path / "s.tar", "w") as archive:
         _add(archive, f"a.{extension}", sink.getvalue())
     (item,) = _items(tmp_path)
     assert (item.modality, item.fault, item.extension) == ("image", None, extension)
     assert Image.open(io.BytesIO(_bytes(tmp_path, item)), formats=picture_formats()).format == form
+
+
+def test_a_picture_that_is_written_as_a_program_is_no_caption(tmp_path: Path) -> None:
+    drawn = b'/* XPM */\nstatic char *a[] = {\n"2 2 2 1",\n". c #FF0000",\n"X c #0000FF",\n".X",\n"X."\n};\n'
+    with tarfile.open(tmp_path / "s.tar", "w") as archive:
+        _add(archive, "a.jpg", _JPEG)
+        _add(archive, "a.xpm", drawn)
+    assert [(item.modality, item.role, item.extension) for item in _items(tmp_path)] == [
+        ("image", "media", "jpg"),
+        ("image", "media", "xpm"),
+    ]
+    assert Image.open(io.BytesIO(drawn), formats=picture_formats()).convert("RGB").getpixel((1, 0)) == (0, 0, 255)
 
 
 @pytest.mark.parametrize(
