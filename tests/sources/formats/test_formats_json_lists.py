@@ -209,7 +209,8 @@ def test_a_list_becomes_a_sidecar_when_its_medium_arrives_and_a_list_again_when_
     land(root, {"d/a.png": png(1)})
     second = scanned(first)
     assert set(second) == {"d"} and second["d"].revision != first["d"].revision
-    assert [row["error_code"] for row in rows_of(root)] == [1003, None, None]
+    described = next(row for row in rows_of(root) if row["sample_id"] == "d/a")
+    assert json.loads(described["metadata_json"]) == {"json": [{"text": "a"}]}
     (root / "d/a.png").unlink()
     assert scanned(second) == first
 

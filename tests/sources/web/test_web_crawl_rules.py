@@ -96,7 +96,7 @@ def test_those_who_have_a_permission_do_not_ask_robots_txt(tmp_path, site):
         (
             b'<html><head><meta name="robots" content="noindex,noai"></head><body>x</body></html>',
             {"Content_Encoding": "none"},
-            1003,
+            1108,
         ),
         (PAGE, {"X_Robots_Tag": "noindex"}, None),
     ],
