@@ -20,7 +20,7 @@ from mmlake.border import Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.cuts import CutCache
-from mmlake.engine.hashing import RowHashes
+from mmlake.engine.hashing import row_hashes
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.lake_memory import FORMAT as FORMAT
 from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_memory
@@ -75,7 +75,7 @@ class Lake:
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
-        self.row_hashes = RowHashes()  # by which rows are compared with what they were
+        self.row_hashes = row_hashes()  # by which rows are compared with what they were
         self._executor, self._runner = executor, runner
         self.connections = connections or RemoteConnections()
         self._given = landing.zones if isinstance(landing, Mounts) else self._without_logins(landing or None)

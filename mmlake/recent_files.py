@@ -1,4 +1,4 @@
-"""What was made of small files when they were last read, as long as the files stay what they were.
+"""Values that were used last, in bounded memory; of files, as long as the files stay what they were.
 
 A file is known again by its inode, size and times. Whoever changes it in place soon after it was written may leave all
 of these as they are, since times have steps; what is younger than a step is read again (git's "racy" entries).
@@ -10,9 +10,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+_Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 _Signature = tuple[int, int, int, int]
 _SETTLED_NS = 25_000_000  # times of Linux have steps of 1 to 10 ms
@@ -20,43 +21,66 @@ _WHOLE_SETTLED_NS, _SECOND_NS = 3_000_000_000, 1_000_000_000  # a file system th
 _FEWEST = 16  # values that there is room for: a larger one would push out all others
 
 
+class RecentValues(Generic[_Key, _Value]):
+    """The values that were used last. Threads may share it, and the values, which nobody changes."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes, self._num_bytes = max_bytes, 0
+        self._kept: OrderedDict[_Key, tuple[_Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> _Value | None:
+        """The value; None where it is not kept."""
+        with self._lock:
+            if (kept := self._kept.get(key)) is None:
+                return None
+            self._kept.move_to_end(key)
+            return kept[0]
+
+    def keep(self, key: _Key, value: _Value, num_bytes: int) -> None:
+        """Keep the value in place of the key's former one, unless it would push out nearly all others."""
+        with self._lock:
+            self._drop(key)
+            if num_bytes > self._max_bytes // _FEWEST:
+                return
+            self._kept[key] = (value, num_bytes)
+            self._num_bytes += num_bytes
+            while self._num_bytes > self._max_bytes:
+                self._drop(next(iter(self._kept)))
+
+    def forget(self, key: _Key) -> None:
+        """Keep no value of the key."""
+        with self._lock:
+            self._drop(key)
+
+    def _drop(self, key: _Key) -> None:
+        if (kept := self._kept.pop(key, None)) is not None:
+            self._num_bytes -= kept[1]
+
+
 class RecentFiles(Generic[_Value]):
     """The values of the files that were read last. Threads may share it, and the values, which nobody changes."""
 
     def __init__(self, *, max_bytes: int) -> None:
-        self._max_bytes, self._num_bytes = max_bytes, 0
-        self._kept: OrderedDict[str, tuple[_Signature, _Value, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._values: RecentValues[str, tuple[_Signature, _Value]] = RecentValues(max_bytes=max_bytes)
 
     def read(self, path: str, make: Callable[[], tuple[_Value, int]]) -> _Value:
         """The value of the file, kept or made. make: gives it and the bytes that it takes. Raises OSError where there
         is no file, and what `make` raises."""
         seen = os.stat(path)
         signature = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-        with self._lock:
-            if (kept := self._kept.get(path)) is not None and kept[0] == signature:
-                self._kept.move_to_end(path)
-                return kept[1]
+        if (kept := self._values.get(path)) is not None and kept[0] == signature:
+            return kept[1]
         value, num_bytes = make()  # of a file that is replaced meanwhile: the next signature is another
-        is_kept = num_bytes <= self._max_bytes // _FEWEST and _is_settled(seen)
-        self._keep(path, (signature, value, num_bytes) if is_kept else None)
+        if _is_settled(seen):
+            self._values.keep(path, (signature, value), num_bytes)
+        else:
+            self._values.forget(path)
         return value
 
     def forget(self, path: str) -> None:
         """Read the file anew when it is next asked for."""
-        self._keep(path, None)
-
-    def _keep(self, path: str, one: tuple[_Signature, _Value, int] | None) -> None:
-        with self._lock:
-            if (before := self._kept.pop(path, None)) is not None:
-                self._num_bytes -= before[2]
-            if one is None:
-                return
-            self._kept[path] = one
-            self._num_bytes += one[2]
-            while self._num_bytes > self._max_bytes:
-                _, (*_, num_bytes) = self._kept.popitem(last=False)
-                self._num_bytes -= num_bytes
+        self._values.forget(path)
 
 
 def _is_settled(seen: os.stat_result) -> bool:

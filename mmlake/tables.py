@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from mmlake import checked_json, schemas
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
-from mmlake.recent_files import RecentFiles
+from mmlake.recent_files import RecentFiles, RecentValues
 from mmlake.records import digest_of
 from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
@@ -38,6 +38,8 @@ _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are wo
 # while they stay what they were, so many bytes of them
 _KEPT_BYTES = 1 << 17
 _MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 8 << 20
+# Small tables by the SHA-256 of their bytes, whoever opened the lake: each asset and check of a run opens it anew
+_decoded: RecentValues[str, pa.Table] = RecentValues(max_bytes=_MAX_TABLES_BYTES)
 _STAMP = ".stamp.json"
 _SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
@@ -194,7 +196,7 @@ class Tables:
             if stamp.size_bytes <= _KEPT_BYTES:
                 kept = self._small(slot, stamp)
                 return kept.select(_wanted(kept.column_names, columns, slot, stamp))
-            file = self._opened(slot, stamp)
+            file = _parquet(self._bytes(slot, stamp))
         except FileNotFoundError as error:
             raise TableCorrupt(
                 f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(self.path(slot))} and "
@@ -245,7 +247,10 @@ class Tables:
         path = os.fspath(self.path(slot))
 
         def whole() -> tuple[tuple[str, pa.Table], int]:
-            table = self._opened(slot, stamp).read(use_threads=False)
+            data = self._bytes(slot, stamp)
+            if (table := _decoded.get(stamp.data_version)) is None:
+                table = _parquet(data).read(use_threads=False)
+                _decoded.keep(stamp.data_version, table, table.nbytes)
             return (stamp.data_version, table), table.nbytes
 
         version, table = self._recent.read(path, whole)
@@ -254,7 +259,7 @@ class Tables:
             version, table = self._recent.read(path, whole)
         return table
 
-    def _opened(self, slot: Slot, stamp: Stamp) -> pq.ParquetFile:
+    def _bytes(self, slot: Slot, stamp: Stamp) -> pa.Buffer:
         """The table's bytes, which are those that the stamp promises. Raises FileNotFoundError, TableCorrupt."""
         path = self.path(slot)
         # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and what
@@ -266,7 +271,7 @@ class Tables:
                 f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
                 f"{_stamp_path(path)} and re-materialize it"
             )
-        return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        return data
 
     def _promised(self, slot: Slot) -> str | None:
         """The data version in the slot's stamp; None where there is none or it cannot be read."""
@@ -275,6 +280,10 @@ class Tables:
         except TableCorrupt:
             return None
         return None if stamp is None else stamp.data_version
+
+
+def _parquet(data: pa.Buffer) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
 
 
 def _wanted(names: list[str], columns: list[str] | None, slot: Slot, stamp: Stamp) -> list[str]:

@@ -12,21 +12,26 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as db
-from dagster import EventLogEntry
+from dagster import AssetKey, EventLogEntry, EventLogRecord
 from dagster._config import StringSource
 from dagster._core.event_api import EventHandlerFn
-from dagster._core.events import ASSET_CHECK_EVENTS, ASSET_EVENTS, DagsterEventType
+from dagster._core.events import (
+    ASSET_CHECK_EVENTS,
+    ASSET_EVENTS,
+    EVENT_TYPE_TO_PIPELINE_RUN_STATUS,
+    DagsterEventType,
+)
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorageWatchdog
 from dagster._core.storage.sql import create_engine
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS, create_db_conn_string
-from dagster._serdes import ConfigurableClassData
+from dagster._serdes import ConfigurableClassData, deserialize_value
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool, QueuePool
 from watchdog.events import FileSystemEvent
@@ -38,6 +43,8 @@ _SEEN_S = 0.25  # seconds after which an event that was written is seen by reade
 _EMPTY = "empty"
 _databases: dict[str, bytes] = {}  # the one that is copied for each run
 _FINAL = {DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
+_INSERT = SqlEventLogStorageTable.insert()  # one statement for all events: SQLAlchemy compiles what it has not seen
+_INSERT_AND_RETURN = _INSERT.returning(SqlEventLogStorageTable.c.id, sort_by_parameter_order=True)
 
 
 class PooledEventLogStorage(SqliteEventLogStorage):
@@ -53,8 +60,8 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         self._engines: OrderedDict[str, Engine] = OrderedDict()
         self._joined: dict[str, Connection] = {}  # of the thread that holds the lock
         self._owner = os.getpid()
-        self._known_tables: set[str] = set()
-        self._has_index_columns = False
+        # of the index; what was once there stays
+        self._known_tables, self._known_columns, self._known_marks = set[str](), set[str](), set[str]()
         super().__init__(base_dir, inst_data)
 
     @classmethod
@@ -145,13 +152,42 @@ class PooledEventLogStorage(SqliteEventLogStorage):
             self._known_tables.add(table_name)
         return table_name in self._known_tables
 
-    def _has_asset_key_index_cols_on_connection(self, conn: Connection) -> bool:
-        self._has_index_columns = self._has_index_columns or super()._has_asset_key_index_cols_on_connection(conn)
-        return self._has_index_columns
+    def _has_asset_key_col_on_connection(self, conn: Connection, column_name: str) -> bool:
+        if column_name not in self._known_columns and super()._has_asset_key_col_on_connection(conn, column_name):
+            self._known_columns.add(column_name)
+        return column_name in self._known_columns
+
+    def has_asset_key_col(self, column_name: str) -> bool:
+        """Whether the table of assets has the column."""
+        return column_name in self._known_columns or super().has_asset_key_col(column_name)
+
+    def has_secondary_index(self, name: str) -> bool:
+        """Whether the migration of that name was completed."""
+        if name not in self._known_marks and super().has_secondary_index(name):
+            self._known_marks.add(name)
+        return name in self._known_marks
+
+    def _get_latest_materialization_records(self, raw_asset_rows: Any) -> Mapping[AssetKey, EventLogRecord | None]:
+        """Dagster's own asks the database for what the rows lack, also where they lack nothing, which each step of a
+        run asks."""
+        found: dict[AssetKey, EventLogRecord | None] = {}
+        lacking = []
+        for row in raw_asset_rows:
+            text = row["last_materialization"]
+            record = deserialize_value(text) if text and not row["asset_details"] else None
+            key = AssetKey.from_db_string(row["asset_key"])
+            if key is not None and isinstance(record, EventLogRecord):
+                found[key] = record
+            else:
+                lacking.append(row)
+        return {**found, **super()._get_latest_materialization_records(lacking)} if lacking else found
 
     def store_event(self, event: EventLogEntry) -> None:
         """Store one event; the last one of a run closes its database."""
-        super().store_event(event)
+        if event.is_dagster_event and event.dagster_event_type in EVENT_TYPE_TO_PIPELINE_RUN_STATUS:
+            super().store_event(event)
+        else:
+            self._store(event.run_id, [event])
         if event.is_dagster_event and event.dagster_event_type in _FINAL:
             with self._lock:
                 self._let_go(event.run_id)
@@ -162,28 +198,30 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         for event in events:
             of_run.setdefault(event.run_id, []).append(event)
         for run_id, its_events in of_run.items():
-            rows = [self._event_to_row(event) for event in its_events]
-            # Both transactions are open until both are complete: Dagster stores the events of a batch that failed one
-            # by one.
-            with self.run_connection(run_id) as of_shard, self.index_connection() as index:
-                of_shard.execute(SqlEventLogStorageTable.insert(), rows)
-                self._index(index, its_events, rows)
+            self._store(run_id, its_events)
 
-    def _index(self, index: Connection, events: Sequence[EventLogEntry], rows: Sequence[dict[str, Any]]) -> None:
-        """Copy the events on assets and checks to the database that is searched across runs."""
+    def _store(self, run_id: str, events: Sequence[EventLogEntry]) -> None:
+        """Store the events of one run in its database and those on assets and checks in the index, all or none."""
+        rows = [self._event_to_row(event) for event in events]
         kinds = ASSET_EVENTS | ASSET_CHECK_EVENTS
         copied = [at for at, event in enumerate(events) if event.dagster_event_type in kinds]
-        if not copied:
-            return
-        key = SqlEventLogStorageTable.c.id
-        returning = SqlEventLogStorageTable.insert().returning(key, sort_by_parameter_order=True)
-        ids = index.execute(returning, [rows[at] for at in copied]).scalars().all()
+        # Both transactions are open until both are complete: Dagster stores the events of a batch that failed one by
+        # one.
+        with self.run_connection(run_id) as of_shard, ExitStack() as stack:
+            index = stack.enter_context(self.index_connection()) if copied else None
+            of_shard.execute(_INSERT, rows)
+            if index is not None:
+                self._index(index, [events[at] for at in copied], [rows[at] for at in copied])
+
+    def _index(self, index: Connection, events: Sequence[EventLogEntry], rows: Sequence[dict[str, Any]]) -> None:
+        """Copy these events on assets and checks to the database that is searched across runs."""
+        ids = index.execute(_INSERT_AND_RETURN, rows).scalars().all()
         of_assets: list[tuple[EventLogEntry, int]] = []
-        for at, event_id in zip(copied, ids, strict=True):
-            if events[at].dagster_event_type in ASSET_CHECK_EVENTS:
-                self.store_asset_check_event(events[at], event_id)  # joins this transaction
+        for event, event_id in zip(events, ids, strict=True):
+            if event.dagster_event_type in ASSET_CHECK_EVENTS:
+                self.store_asset_check_event(event, event_id)  # joins this transaction
             else:
-                of_assets.append((events[at], event_id))
+                of_assets.append((event, event_id))
         if of_assets:
             self._store_asset_event_tags(index, *zip(*of_assets, strict=True))
         # of an asset, the last event of each type says what all of them do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -52,3 +53,10 @@ class RowHashes:
                     },
                 )
             return self._database
+
+
+@cache
+def row_hashes() -> RowHashes:
+    """Those of this process: a run opens its lake for each asset and check, and a database takes as long to start as
+    some hundred rows to hash."""
+    return RowHashes()

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from mmlake import checked_json, preprocess
 from mmlake.engine.hashing import RowHashes
 from mmlake.preprocess.item_charsets import with_charsets
+from mmlake.recent_files import RecentValues
 from mmlake.records import digest_of
 from mmlake.schemas import ITEMS, TRACKS, UNITS
 from mmlake.store import write_atomically
@@ -69,6 +70,19 @@ class RowVersions:
     def filter(self, mask: pa.Array) -> RowVersions:
         """Those of the rows where the mask is true."""
         return RowVersions(self.keys.filter(mask), self.versions.filter(mask))
+
+
+# Of tables by their data versions: measures, fingerprints and embeddings are made from the same tracks and units
+_recent: RecentValues[tuple[tuple[str, str], ...], RowVersions] = RecentValues(max_bytes=64 << 20)
+
+
+def of_tables(tables: Mapping[str, str], read: Read, hashes: RowHashes) -> RowVersions:
+    """`RowVersions.of` the tables, kept from the last step that read the same. tables: name -> data version."""
+    key = tuple(tables.items())
+    if (found := _recent.get(key)) is None:
+        found = RowVersions.of(list(tables), read, hashes)
+        _recent.keep(key, found, found.keys.nbytes + found.versions.nbytes)
+    return found
 
 
 def keep(path: Path, rows: RowVersions, made_for: Mapping[str, str]) -> None:

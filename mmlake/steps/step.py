@@ -239,7 +239,7 @@ def run_step(
     if isinstance(runner, WorkerPool):
         runner = runner.metered(meter)
     job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
-    versions = RowVersions.of(step.inputs_of(job.row), job.read, lake.row_hashes) if step.is_made_by_rows else None
+    versions = _row_versions(step, job, inputs) if step.is_made_by_rows else None
     part = None
     if before is not None and same:
         part = _retried(step, job, before, wanted)
@@ -269,6 +269,11 @@ def run_step(
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
     return Made(slot, stamp, False, inputs, 0 if part is None else _num_standing(step, part))
+
+
+def _row_versions(step: Step, job: Job, inputs: Mapping[str, str]) -> RowVersions:
+    tables = {name: inputs[f"{job.modality}/{name}"] for name in step.inputs_of(job.row)}
+    return row_versions.of_tables(tables, job.read, job.lake.row_hashes)
 
 
 def _num_standing(step: Step, part: _Part) -> int:

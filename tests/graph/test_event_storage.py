@@ -12,14 +12,20 @@ from typing import NoReturn
 
 import dagster as dg
 import pytest
+import sqlalchemy as db
 from dagster import EventLogEntry
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluation,
+    AssetCheckEvaluationPlanned,
+    AssetCheckEvaluationTargetMaterializationData,
+)
 from dagster._core.events import (
     AssetMaterializationPlannedData,
     DagsterEvent,
     DagsterEventType,
     StepMaterializationData,
 )
+from dagster._core.execution.plan.objects import StepSuccessData
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from watchdog.events import FileModifiedEvent
 
@@ -57,6 +63,16 @@ def _check_planned() -> EventLogEntry:
     )
 
 
+def _checked() -> EventLogEntry:
+    target = AssetCheckEvaluationTargetMaterializationData(storage_id=1, run_id="run-a", timestamp=2.0)
+    return _entry(
+        DagsterEventType.ASSET_CHECK_EVALUATION,
+        AssetCheckEvaluation(
+            asset_key=KEY, check_name="check", passed=True, metadata={}, target_materialization_data=target
+        ),
+    )
+
+
 def _rows(base: Path, database: str) -> dict[str, list[tuple]]:
     with closing(sqlite3.connect(base / f"{database}.db")) as connection:
         return {
@@ -81,6 +97,51 @@ def test_a_batch_leaves_the_rows_that_dagsters_own_storage_leaves(storage, tmp_p
     storage.dispose()
     for database in ("index", "run-a"):
         assert _rows(tmp_path / "pooled", database) == _rows(tmp_path / "own", database), database
+
+
+def test_events_one_by_one_leave_the_rows_that_dagsters_own_storage_leaves(storage, tmp_path: Path) -> None:
+    """What is on assets and checks, what is on steps and runs, and a message of a logger."""
+    message = EventLogEntry(None, 20, "a message", "run-a", 1.0, job_name="job", step_key="step")
+    events = [
+        _entry(DagsterEventType.RUN_START, None),
+        *(_planned("a"), _check_planned(), message, _entry(DagsterEventType.STEP_START, None)),
+        *(_made("a", at=2.0), _checked(), _entry(DagsterEventType.STEP_SUCCESS, StepSuccessData(1.0))),
+        _entry(DagsterEventType.RUN_SUCCESS, None),
+    ]
+    own = SqliteEventLogStorage(str(tmp_path / "own"))
+    for event in events:
+        storage.store_event(event)
+        own.store_event(event)
+    storage.dispose()
+    for database, num_events in (("index", 6), ("run-a", 9)):
+        found = _rows(tmp_path / "pooled", database)
+        assert found == _rows(tmp_path / "own", database) and len(found["event_logs"]) == num_events, database
+
+
+def test_records_of_assets_are_those_of_dagsters_own_storage_for_one_query(storage, tmp_path: Path) -> None:
+    """Each step of a run asks for those of its inputs: five further queries asked what the schema is, and for what no
+    record lacks."""
+    own = SqliteEventLogStorage(str(tmp_path / "pooled"))
+    storage.store_event_batch([_made("a"), _made("b", at=2.0)])
+    assert storage.get_asset_records([KEY]) == own.get_asset_records([KEY])
+    queries: list[str] = []
+    db.event.listen(storage._engine("index"), "before_cursor_execute", lambda *given: queries.append(given[2]))
+    [record] = storage.get_asset_records([KEY])
+    assert record.asset_entry.last_materialization.asset_materialization.partition == "b"
+    assert len(queries) == 1, queries
+
+
+def test_the_record_of_a_wiped_asset_is_that_of_dagsters_own_storage(storage, tmp_path: Path) -> None:
+    own = SqliteEventLogStorage(str(tmp_path / "pooled"))
+    storage.store_event(_made("a"))
+    storage.wipe_asset(KEY)
+    assert storage.get_asset_records([KEY]) == own.get_asset_records([KEY]) == []
+    storage.store_event(_planned("a"))
+    assert storage.get_asset_records([KEY]) == own.get_asset_records([KEY])
+    storage.store_event(_made("c", at=4e9))
+    records = storage.get_asset_records([KEY])
+    assert records == own.get_asset_records([KEY])
+    assert [record.asset_entry.last_materialization.asset_materialization.partition for record in records] == ["c"]
 
 
 def test_the_database_of_every_run_is_as_dagster_makes_it(storage, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mmlake.errors import TableCorrupt
@@ -134,6 +136,24 @@ def test_a_small_table_is_decoded_once_and_any_columns_come_of_it(tables, monkey
     monkeypatch.setattr(pa, "OSFile", None)  # nothing is opened any more
     assert tables.read(SLOT) == whole
     assert tables.read(SLOT, columns=["value", "digest"]) == whole.select(["value", "digest"])
+
+
+def test_a_table_is_decoded_once_whoever_opens_the_lake(tmp_path, monkeypatch) -> None:
+    """Each asset and check of a run opens it anew; and what was just written is decoded once, too."""
+    written(Tables(tmp_path / "tables"), 3.5)
+    whole = Tables(tmp_path / "tables").read(SLOT)
+    shutil.copytree(tmp_path / "tables", tmp_path / "copy")
+    monkeypatch.setattr(pq, "ParquetFile", None)
+    for name in ("tables", "copy"):
+        assert Tables(tmp_path / name).read(SLOT) == whole
+
+
+def test_damage_is_noticed_though_another_read_the_table_before(tmp_path) -> None:
+    written(tables := Tables(tmp_path / "tables"), 4.5)
+    tables.read(SLOT)
+    (path := tables.path(SLOT)).write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(TableCorrupt, match="does not hash to its stamp"):
+        Tables(tmp_path / "tables").read(SLOT)
 
 
 def test_damage_is_noticed_though_the_table_was_read_before(tables) -> None:
