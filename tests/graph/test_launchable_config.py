@@ -95,14 +95,14 @@ def test_a_recipe_file_in_the_lake_is_taken(done) -> None:
 
 
 @pytest.mark.parametrize("step", ["manifest", "publication"])
-def test_a_version_whose_name_is_a_path_is_refused(done, step: str) -> None:
+def test_a_version_whose_name_is_a_path_is_refused(own, step: str) -> None:
     """Partitions of versions are added by anybody who may use the UI."""
     name = "../../elsewhere"
-    make.land(done.base, {"elsewhere/request.json": b"{}"})  # was read, and named in the error
-    done.instance.add_dynamic_partitions("versions", [name])
-    built = definitions.build(done.resource, CudaExecutorResource(device="cpu"))
+    make.land(own.base, {"elsewhere/request.json": b"{}"})  # was read, and named in the error
+    own.instance.add_dynamic_partitions("versions", [name])
+    built = definitions.build(own.resource, CudaExecutorResource(device="cpu"))
     result = built.resolve_implicit_global_asset_job_def().execute_in_process(
-        instance=done.instance, asset_selection=[dg.AssetKey(step)], partition_key=name, raise_on_error=False
+        instance=own.instance, asset_selection=[dg.AssetKey(step)], partition_key=name, raise_on_error=False
     )
     error = next(event for event in result.all_events if event.is_step_failure).step_failure_data.error
     while error.cause:
