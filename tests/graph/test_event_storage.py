@@ -119,7 +119,7 @@ def test_events_one_by_one_leave_the_rows_that_dagsters_own_storage_leaves(stora
 
 
 def test_records_of_assets_are_those_of_dagsters_own_storage_for_one_query(storage, tmp_path: Path) -> None:
-    """Each step of a run asks for those of its inputs: five further queries asked what the schema is, and for what no
+    """Each step of a run asks for those of its inputs: six further queries asked what the schema is, and for what no
     record lacks."""
     own = SqliteEventLogStorage(str(tmp_path / "pooled"))
     storage.store_event_batch([_made("a"), _made("b", at=2.0)])
