@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from functools import cache
 from typing import TYPE_CHECKING
@@ -38,6 +39,13 @@ class RowHashes:
             cursor.register("hashed", table)
             return cursor.sql("SELECT hash(hashed) FROM hashed").to_arrow_table().column(0)
 
+    def close(self) -> None:
+        """Let go of the database; the next question starts another one."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
+
     def _opened(self) -> DuckDBPyConnection:
         with self._lock:  # shards are made by several threads
             if self._database is None:
@@ -59,4 +67,6 @@ class RowHashes:
 def row_hashes() -> RowHashes:
     """Those of this process: a run opens its lake for each asset and check, and a database takes as long to start as
     some hundred rows to hash."""
-    return RowHashes()
+    found = RowHashes()
+    atexit.register(found.close)  # else DuckDB prints what was left open when the interpreter ends
+    return found
