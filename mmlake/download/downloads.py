@@ -13,13 +13,12 @@ import queue
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from mmlake.download.content import store_response
 from mmlake.download.fetcher import Fetched, Fetcher
@@ -31,6 +30,8 @@ from mmlake.locks import waiting_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.networks import Lookup
 from mmlake.store import Blobs
+
+R = TypeVar("R")
 
 _WINDOW = 4096  # addresses requested ahead of the one whose result is due: one slow host must not hold up the others
 _GROUP = 2048  # responses stored and recorded together: one pack of small blobs
@@ -196,7 +197,7 @@ class _PendingResults:
         """Store the responses that arrive and record their results, as one group."""
         # In a thread of its own: a batch of the store is durable when the thread's outermost ends, and the caller may
         # have one open.
-        results = fetching.writer.submit(self._store_arriving, fetching).result()
+        results = fetching.stored(self._store_arriving)
         self._known.update((result.url, result) for result in results)
         self.waiting.difference_update(result.url for result in results)
 
@@ -228,29 +229,52 @@ class _PendingResults:
 
 
 class _FetchThread:
-    """The event loop in its thread, and the responses that it has fetched."""
+    """The event loop in its thread, the responses that it has fetched, and the thread that stores them.
+
+    Whoever asks shares no lock of Python's with either thread: an interrupt may arrive anywhere, also between taking
+    such a lock and the block that gives it back, after which the other side would wait without end. It meets them in
+    queues written in C, which an interrupt cannot leave locked.
+    """
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
         # None: no more come. What is no response broke the downloader itself: that is our fault and never an address's
         self._done: queue.SimpleQueue[Fetched | BaseException | None] = queue.SimpleQueue()
+        self._to_store: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
-        self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmlake-writer")
+        self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself holds them weakly
+        # daemons: one that an interrupt met while it started is unknown to everybody, and must not hold the process
+        self._writer = threading.Thread(target=self._write, name="mmlake-writer", daemon=True)
         self._thread = threading.Thread(target=self._loop.run_forever, name="mmlake-downloads", daemon=True)
+        self._writer.start()
         self._thread.start()
 
     def start(self) -> None:
         """Make ready to fetch. Raises MissingExtra where the libraries for it are not installed."""
-        asyncio.run_coroutine_threadsafe(self._fetcher.__aenter__(), self._loop).result()
+        self._wait_for(self._fetcher.__aenter__)
 
     def send(self, url: str, *, earlier: DownloadResult | None = None) -> None:
         """Request the address as soon as there is room. earlier: a result whose bytes need not come again."""
-        asked = asyncio.run_coroutine_threadsafe(self._fetcher.get(url, earlier=earlier), self._loop)
-        asked.add_done_callback(self._arrive)
+        self._loop.call_soon_threadsafe(self._begin, partial(self._fetcher.get, url, earlier=earlier), self._done.put)
 
-    def _arrive(self, asked: Future[Fetched]) -> None:
-        if not asked.cancelled():
-            self._done.put(asked.exception() or asked.result())
+    def _wait_for(self, begun: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Return when the coroutine is over; raises what it raises."""
+        over: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._loop.call_soon_threadsafe(self._begin, begun, over.put)
+        _raised(over.get())
+
+    def _begin(self, begun: Callable[[], Coroutine[Any, Any, Any]], give: Callable[[Any], None]) -> None:
+        """Run the coroutine in the loop, where this is called; what it returns or raises is given away, unless it was
+        cancelled."""
+
+        def end(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled():
+                give(task.exception() or task.result())
+
+        task = self._loop.create_task(begun())
+        self._tasks.add(task)
+        task.add_done_callback(end)
 
     def take(self, *, timeout_s: float | None) -> Fetched | None:
         """The next response, within that time; None where none arrives. Raises what broke the downloader."""
@@ -258,9 +282,27 @@ class _FetchThread:
             found = self._done.get(timeout=None if timeout_s is None else max(0.0, timeout_s))
         except queue.Empty:
             return None
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if found is None:
+            self._done.put(None)  # for whoever asks next
+        return _raised(found)
+
+    def stored(self, store: Callable[[_FetchThread], list[DownloadResult]]) -> list[DownloadResult]:
+        """What the function returns, called with this in the thread that stores; raises what it raises."""
+        over: queue.SimpleQueue[list[DownloadResult] | BaseException] = queue.SimpleQueue()
+
+        def attempted() -> None:
+            try:
+                over.put(store(self))
+            except BaseException as error:  # noqa: BLE001  # it is raised where the results are waited for
+                over.put(error)
+
+        self._to_store.put(attempted)
+        return _raised(over.get())
+
+    def _write(self) -> None:
+        while (work := self._to_store.get()) is not None:
+            work()
+            del work  # with the responses that it names
 
     def release(self, found: Fetched) -> None:
         """Make room for another body: this one, if there was one, is stored."""
@@ -268,10 +310,11 @@ class _FetchThread:
             self._loop.call_soon_threadsafe(self._fetcher.release_bodies, 1)
 
     def stop(self) -> None:
-        """Cancel what is under way and end the thread."""
+        """Cancel what is under way and end the threads."""
         self._done.put(None)
-        self.writer.shutdown()  # which may wait for a response
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._to_store.put(None)
+        self._writer.join()  # which may wait for a response
+        self._wait_for(self._close)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -286,3 +329,10 @@ class _FetchThread:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await self._fetcher.__aexit__()
+
+
+def _raised(found: R | BaseException) -> R:
+    """What was found, if it is no exception; else it is raised."""
+    if isinstance(found, BaseException):
+        raise found
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import queue
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,12 @@ class Meter:
 class Call:
     """One `map`: its results by index, and how much it holds in memory."""
 
-    def __init__(self, lock: threading.RLock, *, module: str, packages: frozenset[str], meter: Meter) -> None:  # type: ignore[valid-type]
+    def __init__(self, *, module: str, packages: frozenset[str], meter: Meter) -> None:
         """module: of the kernel. packages: whose dataclasses and named tuples its results may have."""
         self.module, self.packages, self.meter = module, packages, meter
-        self.ready = threading.Condition(lock)
+        # Something is put here when there may be a result. No condition: it is entered and left by functions of Python,
+        # and an interrupt within them leaves the lock of the whole pool locked, or lets go of it twice.
+        self.ready: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.results: dict[int, tuple[Any, int]] = {}
         self.next = 0
         self.num_in_flight = 0

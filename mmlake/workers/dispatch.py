@@ -59,7 +59,7 @@ class Dispatcher:
 
     def begin(self, *, module: str, packages: frozenset[str], meter: Meter) -> Call:
         """A new call; see Call."""
-        call = Call(self.lock, module=module, packages=packages, meter=meter)
+        call = Call(module=module, packages=packages, meter=meter)
         with self.lock:
             self._calls.add(call)
         return call
@@ -69,7 +69,7 @@ class Dispatcher:
         with self.lock:
             for call in self._calls:
                 call.is_interrupted = True
-                call.ready.notify_all()
+                call.ready.put(None)
 
     def submit(self, task: Task) -> None:
         """Put an item at the end of the queue."""
@@ -84,22 +84,29 @@ class Dispatcher:
 
     def take(self, call: Call) -> Any:
         """The next result of the call; waits for it. Raises what the machine did wrong."""
-        with call.ready:
-            while call.is_interrupted or call.next not in call.results:
-                if call.is_interrupted:
-                    raise MmlakeError("the work was interrupted before this item was done; run it again")
+        while (found := self._next(call)) is None:
+            call.ready.get()
+        result, _ = found
+        if isinstance(result, Raised):
+            raise result.error
+        return result
+
+    def _next(self, call: Call) -> tuple[Any, int] | None:
+        """The next result and its bytes, taken from the call; None where it has not come. Raises as `take` does."""
+        with self.lock:
+            if call.is_interrupted:
+                raise MmlakeError("the work was interrupted before this item was done; run it again")
+            if call.next not in call.results:
                 if self._error is not None:
                     raise self._error
                 if self._is_closing:
                     raise MmlakeError("the pool of workers was closed while items were in it; make a new one")
-                call.ready.wait()
-            result, size_bytes = call.results.pop(call.next)
+                return None
+            found = call.results.pop(call.next)
             call.next += 1
             call.num_in_flight -= 1
-            call.size_bytes -= size_bytes
-        if isinstance(result, Raised):
-            raise result.error
-        return result
+            call.size_bytes -= found[1]
+            return found
 
     def end(self, call: Call) -> None:
         """Forget what is left of the call; workers that are busy with nothing else are ended."""
@@ -149,7 +156,7 @@ class Dispatcher:
             with self.lock:
                 self._is_closing = True
                 for call in self._calls:
-                    call.ready.notify_all()
+                    call.ready.put(None)
 
     def _step(self) -> None:
         with self.lock:
@@ -307,7 +314,7 @@ class Dispatcher:
             call.size_bytes += size_bytes - len(task.data)
             call.results[task.index] = (result, size_bytes)
             if task.index == call.next:
-                call.ready.notify()
+                call.ready.put(None)
 
     def _blame(self, worker: WorkerProcess, failure: Failure) -> None:
         """The item in hand is at fault; those before it, answered or not, are made again with those behind it."""
