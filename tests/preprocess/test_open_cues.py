@@ -42,3 +42,36 @@ def test_what_lasts_to_the_end_of_the_recording_ends_with_it(tmp_path, said: dic
     columns = kernel(Encoded("audio/wav", found.text, path=path)).columns
     assert [(cue["text"], cue["start_s"], cue["end_s"]) for cue in columns["cues"]] == [("a", 0, 1.5), ("b", 1.5, 3)]
     assert columns["transcript"] == "a b"
+
+
+FIRST, LAST = "1\n00:00:00,000 --> 00:00:01,000\na\n\n", "3\n00:00:02,000 --> 00:00:03,000\nc\n"
+UNREAD = {
+    "00:00:01,000 --> garbage": ("a b c", (1, 2)),
+    "00:00:01,000 --> 00:00:0x,000": ("a b c", (1, 2)),
+    "00:00:01,000 -->": ("a b c", (1, 2)),
+    "00:00:0l,000 --> 00:00:02,000": ("a b c", (None, None)),
+    "garbage --> garbage": ("a b c", (None, None)),
+}
+
+
+@pytest.mark.parametrize("times", UNREAD)
+def test_a_line_of_subtitles_keeps_its_words_where_its_times_cannot_be_read(times: str) -> None:
+    said, span = UNREAD[times]
+    cues = parse_cues(f"{FIRST}2\n{times}\nb\n\n{LAST}")
+    assert " ".join(cue.text for cue in cues) == said
+    assert [(cue.start_s, cue.end_s) for cue in cues] == [(0, 1), span, (2, 3)]
+
+
+def test_a_last_line_of_subtitles_without_an_end_ends_with_the_recording(tmp_path) -> None:
+    path = tmp_path / "a.wav"
+    path.write_bytes(wav(tone(3.0)))
+    kernel = AUDIO_DECODER.kernel_with(PreprocessSettings(), DecodeSettings())
+    said = f"{FIRST}2\n? --> ?\nb\n\n3\n00:00:02,000 --> ?\nc"
+    columns = kernel(Encoded("audio/wav", said, path=path)).columns
+    assert [(cue["text"], cue["start_s"], cue["end_s"]) for cue in columns["cues"]] == [("a", 0, 1), ("c", 2, 3)]
+    assert columns["transcript"] == "a b c"
+
+
+def test_an_arrow_in_the_words_of_a_line_is_said() -> None:
+    (cue, _) = parse_cues(f"1\n00:00:00,000 --> 00:00:01,000\npress A --> B\n\nfrom a --> b\n\n{LAST}")
+    assert cue.text == "press A --> B from a --> b"

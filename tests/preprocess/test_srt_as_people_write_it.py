@@ -61,9 +61,11 @@ def test_a_blank_line_ends_a_cue_of_webvtt() -> None:
     assert shown(text) == CUES[:1]
 
 
-@pytest.mark.parametrize("end", ["\n4\n", "\n4\n00:00:0x,000 --> 00:00:09,000\nIt rains.\n"])
-def test_a_cue_whose_times_cannot_be_read_is_no_words_of_the_one_before(end: str) -> None:
-    assert shown(STRICT + end) == CUES
+@pytest.mark.parametrize(
+    "end, said", [("\n4\n", []), ("\n4\n00:00:0x,000 --> 00:00:09,000\nIt rains.\n", [(None, None, "It rains.")])]
+)
+def test_a_cue_whose_times_cannot_be_read_is_no_words_of_the_one_before(end: str, said: list) -> None:
+    assert shown(STRICT + end) == CUES + said
 
 
 def test_a_cue_that_counts_keeps_its_number() -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import html
 import itertools
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
+from mmlake.formats.timed_text import OPEN_END_S
 from mmlake.preprocess.transcripts.timed_files import spans_of
 
 # As Teams writes it, too: 0:1:5.2. Without a fraction, or with one behind a colon, hours are written.
 _CLOCK = r"((?:\d{1,3}[:：])?\d{1,2}[:：]\d{1,2}[.,，]\d{1,9}|\d{1,3}[:：]\d{1,2}[:：]\d{1,2}(?::\d{3})?)"
 _ARROW = r"[ \t]*-(?:[- ] ?)?>[ \t]*"  # also as hands and conversions write it: ->, - >, -- >
 _TIMING = re.compile(rf"^[ \t]*{_CLOCK}{_ARROW}{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
+# the line of times of a cue, whether they can be read or not; a line of words may have an arrow too
+_TIMES = re.compile(rf"{_TIMING.pattern}|^([^\n]*?)-->([^\n]*)$", re.MULTILINE)
+_START, _END = re.compile(rf"[ \t]*{_CLOCK}[ \t]*"), re.compile(rf"[ \t]*{_CLOCK}(?:[ \t].*)?\r?")
+_NUMBER_ABOVE = re.compile(r"(?:\A|\n)[ \t]*\d{1,6}[ \t]*\n\Z")
 _FRACTION = re.compile(r"[.,，]|(?<=[:：]\d\d):(?=\d{3}$)")
 _COLON = re.compile(r"[:：]")
 _NO_CUES = re.compile(
@@ -64,8 +71,9 @@ def is_subtitles(text: str) -> bool:
 
 def parse_cues(text: str) -> list[Cue]:
     """The cues in order of time, also those of no length or that end before they start; one cue without times where the
-    text is plain. Cues without words are left out, and lines that scrolled up from the cue before, as in captions that
-    YouTube makes. What a drone writes of its flight is no words at all."""
+    text is plain. A cue whose end cannot be read lasts until the next one; one whose start cannot has no times, and
+    stands behind the one above it. Cues without words are left out, and lines that scrolled up from the cue before, as
+    in captions that YouTube makes. What a drone writes of its flight is no words at all."""
     text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         if (spans := spans_of(text)) is not None:
@@ -73,29 +81,61 @@ def parse_cues(text: str) -> list[Cue]:
         plain = _SPACES.sub(" ", text).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []
+    untimed: list[tuple[float, Cue]] = []  # each with the start of the cue above it
     is_web = _WEB.match(text) is not None
-    marks = list(_TIMING.finditer(text))
+    marks = list(_marks(text))
     for index, mark in enumerate(marks):
         is_last = index + 1 == len(marks)
-        behind = text[mark.end() :] if is_last else text[mark.end() : marks[index + 1].start()]
+        behind = text[mark.end :] if is_last else text[mark.end : marks[index + 1].begin]
         body = _body((_LAST_NUMBER if is_last else _NEXT_NAME).sub("\n", behind), is_web=is_web)
         shown = html.unescape(_TAG.sub("", body)).split("\n")
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
-        if lines:
-            found.append(_Lines(_seconds(mark[1]), _seconds(mark[2]), lines))
+        if lines and mark.start_s is None:
+            untimed.append((found[-1].start_s if found else 0.0, Cue(" ".join(lines))))
+        elif lines and mark.start_s is not None:
+            found.append(_Lines(mark.start_s, _end_of(mark, marks[index + 1 :]), lines))
     found.sort()
     if sum(_FLOWN.search(" ".join(cue.lines)) is not None for cue in found) > len(found) / 2:
         return []
-    return [Cue(" ".join(cue.lines), cue.start_s, cue.end_s) for cue in _without_rolled(found)]
+    timed = [(cue.start_s, Cue(" ".join(cue.lines), cue.start_s, cue.end_s)) for cue in _without_rolled(found)]
+    return [cue for _, cue in sorted([*timed, *untimed], key=itemgetter(0))]
+
+
+class _Mark(NamedTuple):
+    """A line of times: where it lies in the text, and its times as far as they can be read."""
+
+    begin: int
+    end: int
+    start_s: float | None
+    end_s: float | None
+
+
+def _marks(text: str) -> Iterator[_Mark]:
+    """The lines of times in their order. One that cannot be read is one where it has a time all the same, or a number
+    of a cue above it."""
+    for line in _TIMES.finditer(text):
+        if line[1] is not None:
+            yield _Mark(line.start(), line.end(), _seconds(line[1]), _seconds(line[2]))
+            continue
+        start, end = _START.fullmatch(line[3]), _END.fullmatch(line[4])
+        if start or end or _NUMBER_ABOVE.search(text[max(0, line.start() - 16) : line.start()]):
+            yield _Mark(line.start(), line.end(), start and _seconds(start[1]), end and _seconds(end[1]))
+
+
+def _end_of(mark: _Mark, behind: Iterable[_Mark]) -> float:
+    """The end of a cue that begins: where none can be read, it lasts until the next one begins, or as long as its
+    recording does."""
+    if mark.end_s is not None:
+        return mark.end_s
+    return next((following.start_s for following in behind if following.start_s is not None), OPEN_END_S)
 
 
 def _body(text: str, *, is_web: bool) -> str:
     """The words below a line of times: a blank line ends them in WebVTT, in SRT only the next times, read or not. text:
-    from the end of that line. A blank line at once ends a cue of WebVTT that says nothing."""
+    from the end of that line to those. A blank line at once ends a cue of WebVTT that says nothing."""
     if is_web:
         return text.removeprefix("\n").partition("\n\n")[0] if not text.startswith("\n\n") else ""
-    parts = text.strip("\n").split("\n\n")
-    return "\n".join(itertools.takewhile(lambda part: "-->" not in part, parts))
+    return text
 
 
 class _Lines(NamedTuple):
