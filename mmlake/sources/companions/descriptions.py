@@ -66,8 +66,20 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 
 def descriptions_of(reading: Reading) -> FileTables | None:
     """What is said of the files that are read, or None where no table describes them."""
-    tables = [DescriptionTable(reading, entry.path) for entry in reading.around if _is_table(entry, reading)]
+    tables = [DescriptionTable(reading, entry.path) for entry in _nearest(reading.around, reading)]
     return FileTables(reading.path, tables, with_texts=[table.speaks() for table in tables]) if tables else None
+
+
+def _nearest(found: Iterable[Entry], reading: Reading) -> list[Entry]:
+    """The tables of the nearest directory that has any. found: files of one directory and of those above it."""
+    by_home: dict[str, list[Entry]] = {}
+    for entry in found:
+        if entry.name in TABLES:
+            by_home.setdefault(entry.path.rpartition("/")[0], []).append(entry)
+    each = (
+        [one for one in by_home[home] if _is_table(one, reading)] for home in sorted(by_home, key=len, reverse=True)
+    )
+    return next((tables for tables in each if tables), [])
 
 
 def _is_table(entry: Entry, reading: Reading) -> bool:
@@ -141,4 +153,4 @@ class DescriptionTable(FileTable):
 
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether no table is nearer to the directory."""
-        return self.entry in placement.descriptions_of(directory)
+        return self.entry in _nearest(placement.descriptions_of(directory), self.reading)

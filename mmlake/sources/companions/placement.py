@@ -158,8 +158,14 @@ class Placement:
         return entry in self._list(entry.path.rpartition("/")[0] or ".").annotations
 
     def descriptions_of(self, directory: str) -> tuple[Entry, ...]:
-        """The nearest tables, here or above, that may describe files of the directory."""
-        return next((above.descriptions for above in self._upwards(directory) if above.descriptions), ())
+        """The nearest tables, here or above, that may describe files of the directory. Whether a Parquet file does is
+        known when it is opened: the nearest tables above it may describe them, too."""
+        found: list[Entry] = []
+        for above in self._upwards(directory):
+            found += above.descriptions
+            if found and found[-1].name != places.PARQUET:
+                break
+        return tuple(found)
 
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may name files of the directory, and the companions of those of
@@ -256,7 +262,7 @@ class Placement:
         # "0" is the character behind "/": all directories below one lie together.
         first, last = (bisect_left(self._sorted, f"{home}{mark}") for mark in ("/", "0"))
         names = [
-            (directory, self._listed[directory].names_digest)
+            (directory, self._listed[directory].names_digest, *self._parquet_in(directory))
             for directory in dict.fromkeys((home or ".", *(self._sorted[first:last] if home else self._sorted)))
             # places that were asked for and hold nothing are listed too, some scans more of them than others
             if directory in self._listed
@@ -265,6 +271,12 @@ class Placement:
         ]
         version = hashlib.sha256(repr(names).encode("utf-8", "surrogateescape")).hexdigest()
         return Entry(f"{home or '.'}/**", len(names), 0, version=version)
+
+    def _parquet_in(self, directory: str) -> list[str]:
+        """The revision of the Parquet table of the directory, which takes its files from tables above if it names
+        some; none for most directories."""
+        found = [entry for entry in self._listed[directory].descriptions if entry.name == places.PARQUET]
+        return [shards.revision_of(found)] if found else []
 
 
 class UnpackedPlacement(Placement):

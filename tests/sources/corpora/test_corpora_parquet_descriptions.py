@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from mmlake.sources import scan
 from tests.make import tar
-from tests.sources.source_builders import brief, land, parquet, png, rows_of, wav
+from tests.sources.source_builders import SETTINGS, brief, land, parquet, png, rows_of, wav
 
 NAMED = {"file_name": ["a.png", "sub/b.png", "gone.png", None], "text": ["a red house", None, "lost", "of none"]}
 FILES = {"d/a.png": png(1), "d/sub/b.png": png(2)}
@@ -73,3 +74,33 @@ def test_a_table_in_an_archive_is_a_table_of_its_own(tmp_path) -> None:
     rows = rows_of(land(tmp_path / "in", {"s.tar": tar({"a.png": png(), "metadata.parquet": parquet(NAMED)})}))
     assert [row["sample_text"] for row in rows if row["modality"] == "image"] == [None]
     assert any(member == "metadata.parquet#row:1/text" for member, *_ in brief(rows))
+
+
+CSV = b"file_name,text\nd/a.png,a blue house\nd/sub/b.png,a green house\n"
+OF_ITS_OWN = parquet({"title": ["a.png"], "text": ["a red house"]})
+
+
+@pytest.mark.parametrize("place", ["d/metadata.parquet", "d/sub/metadata.parquet"])
+def test_a_table_of_its_own_hides_none_of_a_directory_above(tmp_path, place: str) -> None:
+    rows = rows_of(land(tmp_path / "in", {**FILES, "metadata.csv": CSV, place: OF_ITS_OWN}))
+    media = {row["sample_id"]: row["sample_text"] for row in rows if row["modality"] == "image"}
+    assert media == {"d/a": "a blue house", "d/sub/b": "a green house"}
+    assert [row["error_code"] for row in rows if row["error_code"] is not None] == []
+
+
+def test_a_nearer_table_that_names_files_describes_them_alone(tmp_path) -> None:
+    rows = rows_of(land(tmp_path / "in", {**FILES, "metadata.csv": CSV, "d/metadata.parquet": parquet(NAMED)}))
+    media = {row["sample_id"]: row["sample_text"] for row in rows if row["modality"] == "image"}
+    assert media == {"d/a": "a red house", "d/sub/b": None}
+    assert [row["sample_id"] for row in rows if row["error_code"] == 1011] == [
+        *("d/metadata.parquet/row:3", "metadata.csv/row:1", "metadata.csv/row:2"),
+    ]
+
+
+def test_a_table_above_is_read_again_when_a_nearer_one_comes_to_name_its_files(tmp_path) -> None:
+    files = {**FILES, "metadata.csv": CSV}
+    root = land(tmp_path / "in", {**files, "d/metadata.parquet": OF_ITS_OWN})
+    before = {shard.key: shard.revision for shard in scan(root, settings=SETTINGS)}
+    land(root, {"d/metadata.parquet": parquet(NAMED)})
+    after = {shard.key: shard.revision for shard in scan(root, settings=SETTINGS)}
+    assert before["metadata.csv"] != after["metadata.csv"] and before["d"] != after["d"]
