@@ -70,7 +70,7 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
                 orientation = _orientation(picture)  # Pillow decodes a PNG for it, and a second time it does not fail
                 _decode_later(picture, num_frames, settings, damages)
             except Image.DecompressionBombError as error:
-                raise UnreadableItem(3004, f"a later frame's size is above max_pixels={settings.max_pixels}") from error
+                raise UnreadableItem(3004, f"the picture's size is above max_pixels={settings.max_pixels}") from error
             except _DECODE_ERRORS as error:
                 raise _unreadable(data, error, kind=kind) from error
     if orientation >= 5:  # 5..8 swap the axes
@@ -116,7 +116,10 @@ def _decode(picture: Image, data: bytes, settings: PreprocessSettings) -> None:
 
 
 def _decode_later(picture: Image, num_frames: int, settings: PreprocessSettings, damages: Damages) -> None:
-    """Decodes the frames behind the first one."""
+    """Decodes the frames behind the first one. One that is larger than the budget is damage: a frame of a GIF may make
+    its screen larger, which viewers do not show."""
+    from PIL import Image
+
     if picture.format in ("JPEG", "MPO"):
         return
     at_s = _shown_s(picture)
@@ -125,6 +128,12 @@ def _decode_later(picture: Image, num_frames: int, settings: PreprocessSettings,
             picture.seek(index)
             _check_budget(picture, settings)
             picture.load()
+        except (UnreadableItem, Image.DecompressionBombError):
+            most = f"max_pixels={settings.max_pixels}"
+            damages.add(
+                f"frame {index} of {num_frames} is larger than {most}, and is not decoded, nor what follows", at_s=at_s
+            )
+            return
         except _DECODE_ERRORS:  # the picture is there, and what the animation was until now
             damages.add(f"frame {index} of {num_frames} does not decode, nor what follows", at_s=at_s)
             return

@@ -154,3 +154,17 @@ def test_single_flipped_bytes_never_escape_as_another_error():
     data, rng = encoded(photo(size=(64, 48)), "PNG"), np.random.default_rng(5)
     damaged = [bytes([*data[:at], data[at] ^ 0xFF, *data[at + 1 :]]) for at in rng.integers(0, len(data), 60)]
     assert {code_of(blob) for blob in damaged} <= {None, 3001, 3002, 3004}
+
+
+@pytest.mark.parametrize("side_px", [9_000, 65_535])
+def test_a_later_frame_above_the_budget_is_damage_of_a_picture_that_is_there(side_px):
+    """Requirement: the first frame is shown by every viewer; 9,000 px is above our budget, 65,535 px above Pillow's."""
+    sink, (first, second) = io.BytesIO(), (Image.new("L", (8, 8), level) for level in (0, 255))
+    first.save(sink, "GIF", save_all=True, append_images=[second], duration=100)
+    data = bytearray(sink.getvalue())
+    at_byte = data.rindex(b"\x2c" + struct.pack("<HHHH", 0, 0, 8, 8))  # the descriptor of the second frame
+    data[at_byte + 5 : at_byte + 9] = struct.pack("<HH", side_px, side_px)
+    track = image_track(bytes(data), settings=SETTINGS)
+    assert (track["width_px"], track["height_px"], track["num_frames"]) == (8, 8, 2)
+    (damage,) = track["damages"]
+    assert "frame 1 of 2 is larger than max_pixels=64000000" in damage["what"] and damage["at_s"] == 0.1
