@@ -51,7 +51,7 @@ class SourceSettings:
     body_fields: tuple[str, ...] = ("body", "article", "abstract", "review")
     # the text of a record that has no other, no dialogue and no media. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")
-    # a string or a list of strings.
+    # a string or a list of strings; also with a number behind the name: caption_1, caption_2.
     transcript_fields: tuple[str, ...] = ("transcript", "transcription", "text_to_speech")
     # a string or a list of strings; "text_to_speech" is FineVideo's whole transcript.
     timed_fields: tuple[str, ...] = ("timecoded_text_to_speech", "segments")

@@ -25,6 +25,7 @@ from mmlake.landing import Entry, Landing
 from mmlake.sources.companions import description_forms, utterances
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
+from mmlake.sources.records.fields import with_numbers
 from mmlake.sources.records.separated_values import QUOTING
 
 SCP = "wav.scp"
@@ -37,6 +38,7 @@ _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepa
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
 _WORDS = (*_DIALOGUES, *"text sentence transcription transcript caption question instruction duration".split())
+_NUMBERED = ("caption",)  # and such a one with a number behind it: Clotho has five
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|supervisions)"')
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
@@ -104,7 +106,8 @@ def columns_of(head: bytes, name: str) -> Columns | None:
         first = [row for row in rows[1:] if len(row) == len(names)]
         given = ([cell for row in first if (cell := row[at].strip())] for at in range(len(names)))
         found = [at for at, cells in enumerate(given) if cells and all(map(_is_medium, cells))]
-        if found and any(one.lower() in _WORDS for at, one in enumerate(names) if at not in found):
+        others = [one for at, one in enumerate(names) if at not in found]
+        if found and (any(one.lower() in _WORDS for one in others) or with_numbers(others, _NUMBERED)):
             return Columns(delimiter, tuple(names[at] for at in found))
     return None
 
@@ -146,7 +149,9 @@ def _has_form(record: Any) -> bool:
         return False
     if utterances.is_cut(record) or any(isinstance(record.get(name), list) for name in _DIALOGUES):
         return True
-    return bool(paths_of(record)) and any(name in record for name in (*_WORDS, "segments"))
+    return bool(paths_of(record)) and (
+        any(name in record for name in (*_WORDS, "segments")) or bool(with_numbers(record, _NUMBERED))
+    )
 
 
 def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:

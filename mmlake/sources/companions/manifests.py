@@ -24,6 +24,7 @@ from mmlake.sources.records.lines import Line, json_records, rows_of_line, separ
 from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
+_BASES = (".", "images", "Images", "videos", "audio", "wavs", "clips")  # and a directory called like the split
 claims = manifest_forms.claims
 modalities = text_alone
 
@@ -69,9 +70,13 @@ class Manifest(FileTable):
     """One manifest."""
 
     noun = "manifest"
-    bases = (".", "images", "Images", "videos", "audio", "wavs", "clips")
     has_own_fields = True
     absent = "is missing, or lies where no file is a medium by its name"
+
+    def __init__(self, reading: Reading, path: str) -> None:
+        super().__init__(reading, path)
+        split = path.rpartition("/")[2].partition(".")[0].rpartition("_")[2]  # as in clotho_captions_development.csv
+        self.bases = tuple(dict.fromkeys((*_BASES, *([split] if split else []))))
 
     def key(self) -> tuple[Hashable, ...]:
         """The file, and its companions in Kaldi's directory."""

@@ -21,6 +21,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import Reader
 from mmlake.sources import shard as shards
 from mmlake.sources.raw_items import RawItem, Reading
+from mmlake.sources.records.fields import with_numbers
 from mmlake.sources.records.interleaved import forms
 from mmlake.sources.settings import SourceSettings
 
@@ -73,7 +74,8 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
             media[field.name] = modality
             lists |= {field.name} if element is not None else set()
             guessed |= {field.name} if sure is None else set()
-    text_names = (*settings.text_fields, *settings.caption_fields, *settings.transcript_fields)
+    captions = (*settings.caption_fields, *with_numbers(schema.names, settings.caption_fields))
+    text_names = (*settings.text_fields, *captions, *settings.transcript_fields)
     found = [one for one in _named(schema, text_names) if one.name not in media and _may_be_text(one.type)]
     may_be_record = (field for field in schema if field.name.lower() in settings.record_fields)
     record = next((field for field in may_be_record if _may_be_record(field.type)), None)

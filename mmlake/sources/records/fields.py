@@ -11,6 +11,7 @@ structure is lost.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,6 +24,7 @@ from mmlake.sources.settings import SourceSettings
 
 _INLINE_CHARS = 4096  # of a medium in base64 that metadata keep
 _HEAD_CHARS = 512  # a multiple of four, by which it is recognised
+_NUMBERED = re.compile(r"(.{0,60}?[^0-9_])_?([0-9]{1,2})", re.ASCII)  # a name and its number: caption_1, Caption1
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
 
 
@@ -61,7 +63,9 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     if is_interleaved(fields, settings=settings):
         return []
     own_names, timed_names, captions, transcripts = spellings(
-        tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields
+        tuple(fields),
+        *(settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields),
+        numbered=settings.caption_fields,
     )
     found: list[TextField] = []
     if not (own_names or timed_names or captions or transcripts):
@@ -121,6 +125,7 @@ def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
         settings.body_fields,
         *(settings.conversation_fields, settings.prompt_fields, settings.answer_fields),
         *(settings.chosen_fields, settings.rejected_fields),
+        numbered=settings.caption_fields,
     )
     return any(plain) or bool(lists or (prompts and answers) or (chosen and rejected))
 
@@ -282,18 +287,33 @@ def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return None
 
 
-def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def spellings(
+    fields: tuple[str, ...], *groups: tuple[str, ...], numbered: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], ...]:
     """For each group of names, those that are among the fields, as the record spells them and in the order of the
-    group."""
+    group. numbered: the group whose names may have a number behind them (`caption_1`, `caption_2`); such fields follow
+    by their numbers."""
     # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none
     # are kept.
     is_kept = len(fields) <= 64 and sum(map(len, fields)) <= 4096
-    return _spelled(fields, *groups) if is_kept else _spelled.__wrapped__(fields, *groups)
+    return (_spelled if is_kept else _spelled.__wrapped__)(fields, *groups, numbered=numbered)
 
 
 @lru_cache(maxsize=4096)
-def _spelled(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _spelled(
+    fields: tuple[str, ...], *groups: tuple[str, ...], numbered: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...]:
     by_lower: dict[str, str] = {}
     for name in fields:
         by_lower.setdefault(name.lower(), name)
-    return tuple(tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower) for names in groups)
+    found = [tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower) for names in groups]
+    if numbered in groups:
+        found[groups.index(numbered)] += with_numbers(fields, numbered)
+    return tuple(found)
+
+
+def with_numbers(fields: Iterable[str], names: Collection[str]) -> tuple[str, ...]:
+    """The fields that have one of these names with a number behind it, by their numbers."""
+    known = {name.lower() for name in names}
+    matches = ((match, name) for name in fields if (match := _NUMBERED.fullmatch(name.lower())) is not None)
+    return tuple(name for _, name in sorted((int(match[2]), name) for match, name in matches if match[1] in known))
