@@ -31,6 +31,11 @@ _MAX_DEATHS = 3  # workers that an item may see end without being in hand before
 _DRAIN_S = 5.0  # an ended process is waited for so long
 
 
+class _PoolThread(threading.Thread):
+    """The thread of a pool. A pool that is garbage may be closed in that of another one while this one asks the fork
+    server, which both need: to wait for its end would be to wait without end."""
+
+
 class Dispatcher:
     """The workers of a pool, the queue before them, and the thread between."""
 
@@ -52,7 +57,7 @@ class Dispatcher:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._run, name="mmlake-workers", daemon=True)
+        self._thread = _PoolThread(target=self._run, name="mmlake-workers", daemon=True)
         self._thread.start()
 
     # called by the threads of callers
@@ -129,13 +134,13 @@ class Dispatcher:
         return [worker.pid for worker in list(self._workers)]
 
     def close(self) -> None:
-        """End all workers, and wait until they have."""
+        """End all workers, and wait until they have, unless the thread of another pool ends them."""
         if os.getpid() != self._owner:
             return  # a process that was forked off: they are not ours
         with self.lock:
             self._is_closing = True
         self._wake()
-        if threading.current_thread() is not self._thread:
+        if not isinstance(threading.current_thread(), _PoolThread):
             self._thread.join()
 
     def _wake(self) -> None:
