@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from preprocess_media import tone, wav
 
@@ -75,3 +77,10 @@ def test_a_last_line_of_subtitles_without_an_end_ends_with_the_recording(tmp_pat
 def test_an_arrow_in_the_words_of_a_line_is_said() -> None:
     (cue, _) = parse_cues(f"1\n00:00:00,000 --> 00:00:01,000\npress A --> B\n\nfrom a --> b\n\n{LAST}")
     assert cue.text == "press A --> B from a --> b"
+
+
+def test_a_first_line_without_a_time_is_said_first_and_many_cost_no_more_than_their_number() -> None:
+    assert [cue.text for cue in parse_cues(f"0\n? --> ?\nb\n\n{FIRST}{LAST}")] == ["b", "a", "c"]
+    began_s = time.process_time()
+    assert len(parse_cues("1\n00:00:01,000 --> ?\na\n\n" * 60_000 + "1\n? --> ?\nb\n\n" * 60_000 + LAST)) > 60_000
+    assert time.process_time() - began_s < 8.0

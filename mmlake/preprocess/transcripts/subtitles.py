@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def parse_cues(text: str) -> list[Cue]:
     found: list[_Lines] = []
     untimed: list[tuple[float, Cue]] = []  # each with the start of the cue above it
     is_web = _WEB.match(text) is not None
-    marks = list(_marks(text))
+    marks = _ended(list(_marks(text)))
     for index, mark in enumerate(marks):
         is_last = index + 1 == len(marks)
         behind = text[mark.end :] if is_last else text[mark.end : marks[index + 1].begin]
@@ -91,9 +91,9 @@ def parse_cues(text: str) -> list[Cue]:
         shown = html.unescape(_TAG.sub("", body)).split("\n")
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
         if lines and mark.start_s is None:
-            untimed.append((found[-1].start_s if found else 0.0, Cue(" ".join(lines))))
-        elif lines and mark.start_s is not None:
-            found.append(_Lines(mark.start_s, _end_of(mark, marks[index + 1 :]), lines))
+            untimed.append((found[-1].start_s if found else -1.0, Cue(" ".join(lines))))
+        elif lines and mark.start_s is not None and mark.end_s is not None:
+            found.append(_Lines(mark.start_s, mark.end_s, lines))
     found.sort()
     if sum(_FLOWN.search(" ".join(cue.lines)) is not None for cue in found) > len(found) / 2:
         return []
@@ -122,12 +122,14 @@ def _marks(text: str) -> Iterator[_Mark]:
             yield _Mark(line.start(), line.end(), start and _seconds(start[1]), end and _seconds(end[1]))
 
 
-def _end_of(mark: _Mark, behind: Iterable[_Mark]) -> float:
-    """The end of a cue that begins: where none can be read, it lasts until the next one begins, or as long as its
-    recording does."""
-    if mark.end_s is not None:
-        return mark.end_s
-    return next((following.start_s for following in behind if following.start_s is not None), OPEN_END_S)
+def _ended(marks: list[_Mark]) -> list[_Mark]:
+    """The lines of times, each with an end where it has a start: a cue whose end cannot be read lasts until the next
+    one begins, or as long as its recording does."""
+    next_s, found = OPEN_END_S, list[_Mark]()
+    for mark in reversed(marks):
+        found.append(mark if mark.end_s is not None else mark._replace(end_s=next_s))
+        next_s = next_s if mark.start_s is None else mark.start_s
+    return found[::-1]
 
 
 def _body(text: str, *, is_web: bool) -> str:
