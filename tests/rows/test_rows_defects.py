@@ -50,7 +50,6 @@ BROKEN = {
     "a bad record": b'{"texts":',
     "no record": b"",
     "another encoding": b'{"texts":["\xe9\xff"]}',
-    "a list": b"[1]",
 }
 
 
@@ -74,6 +73,12 @@ def test_a_broken_record_costs_its_own_sample_alone(tmp_path, case):
         batch, "binary_content"
     )
     assert [code for code in column(batch, "error_code") if code] in ([1003], [1004], [1006])
+
+
+def test_a_list_next_to_a_medium_is_its_metadata(tmp_path):
+    batch = one(tmp_path, {"s.tar": tar({"1.json": b"[1]", "1.p.png": png()})}, materialize="read")
+    assert [content for content in column(batch, "binary_content") if content] == [png()]
+    assert [code for code in column(batch, "error_code") if code] == []
 
 
 def test_a_cut_tar_keeps_its_whole_samples(tmp_path):
