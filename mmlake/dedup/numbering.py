@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.loops import key_kernels
-from mmlake.dedup.prints import Positions, Ragged, behind_each_other, blocks_of
+from mmlake.dedup.prints import Positions, Ragged, behind_each_other, blocks_of, rows_in
 from mmlake.engine import Column, Scratch, cumulated
 
 _BLOCK = 1 << 20  # keys at once
@@ -54,14 +54,14 @@ def renumbered(keys: Ragged, before: Index, at: Positions, scratch: Scratch) -> 
         return numbered(keys, scratch)
     added = keys.take(new)
     sought = np.unique(added.values)
-    row, met = _held(keys, sought[_rows_of(before.shared, sought) < 0])
+    row, met = _held(keys, sought[rows_in(before.shared, sought) < 0])
     values, counts = np.unique(met, return_counts=True)
     more = values[counts > 1]
     places = np.searchsorted(before.shared, more)
     shared, ids = np.insert(before.shared, places, more), before.ids
     if len(more):
         ids = ids + np.cumsum(np.bincount(places, minlength=len(before.shared) + 1), dtype=np.int32)[ids]
-    number = _rows_of(shared, met)
+    number = rows_in(shared, met)
     is_gained = (number >= 0) & (at[row] >= 0)
     old = _of_numbers(ids, before.offsets)
     gainers, more_of = _with_more(old, at, row[is_gained], number[is_gained])
@@ -85,14 +85,14 @@ def _held(keys: Ragged, sought: NDArray[np.uint64]) -> tuple[Positions, NDArray[
     for low in range(0, len(keys.values) if len(sought) else 0, _BLOCK):
         block = keys.values[low : low + _BLOCK]
         hit = np.flatnonzero(marks[(block * _SPREAD) >> np.uint64(64 - bits)])
-        parts.append(hit[_rows_of(sought, block[hit]) >= 0] + low)
+        parts.append(hit[rows_in(sought, block[hit]) >= 0] + low)
     at = np.concatenate(parts)
     return np.searchsorted(keys.offsets, at, "right") - 1, keys.values[at]
 
 
 def _of_shared(keys: Ragged, shared: NDArray[np.uint64]) -> Ragged:
     """For each row the numbers of those of its keys that are shared."""
-    number = _rows_of(shared, keys.values)
+    number = rows_in(shared, keys.values)
     ends = np.concatenate(([0], np.cumsum(number >= 0)))[keys.offsets]
     return _of_numbers(number[number >= 0].astype(np.int32), ends.astype(np.int64))
 
@@ -111,14 +111,6 @@ def _with_more(ids: Ragged, at: Positions, row: Positions, number: Positions) ->
 def _of_numbers(ids: NDArray[np.int32], offsets: Positions) -> Ragged:
     """Rows of half the size."""
     return Ragged(cast("NDArray[np.uint64]", ids), offsets)
-
-
-def _rows_of(ordered: NDArray[np.uint64], values: NDArray[np.uint64]) -> Positions:
-    """Where each of the values stands among those that are sorted; -1: nowhere."""
-    if not len(ordered):
-        return np.full(len(values), -1, np.int64)
-    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return np.where(ordered[at] == values, at, -1)
 
 
 def numbered(keys: Ragged, scratch: Scratch) -> Numbered:

@@ -73,6 +73,15 @@ class Ragged:
         return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
 
 
+def rows_in(ordered: NDArray[np.uint64], values: NDArray[np.uint64]) -> Positions:
+    """Where each of the values first stands among those that are sorted; -1: nowhere."""
+    if not len(ordered):
+        return np.full(len(values), -1, np.int64)
+    at = np.searchsorted(ordered, values)
+    at[at == len(ordered)] = 0
+    return np.where(ordered[at] == values, at, -1)
+
+
 def behind_each_other(rows: Sequence[Ragged]) -> Ragged:
     """The rows of all of them."""
     ends = np.cumsum(np.concatenate([one.lengths for one in rows]))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.image.windows import PARTS, WINDOWS
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import key_kernels
-from mmlake.dedup.prints import Positions, Ragged, behind_each_other
+from mmlake.dedup.prints import Positions, Ragged, behind_each_other, rows_in
 from mmlake.engine import current
 
 Words = NDArray[np.uint64]
@@ -79,7 +79,7 @@ def updated(derived: Ragged, known: Known, *, radius: int) -> Ragged:
     kept = known.keys.take(known.at[stays])
     owners = np.repeat(stays, kept.lengths)
     is_faint = derived.lengths[owners] == NUM_FAINT
-    is_lost = _are_in(kept.values, lost) & ~is_faint
+    is_lost = (rows_in(lost, kept.values) >= 0) & ~is_faint
     num_held = np.zeros((len(derived), len(_MOST)), np.int64)
     np.add.at(num_held, (owners[~is_faint], _space_of(kept.values[~is_faint])), 1)
     loser, of_space = owners[is_lost], _space_of(kept.values[is_lost])
@@ -304,14 +304,6 @@ def _cuts(targets: Words, masks: Words, bits: int) -> bool:
     if len(targets) <= _MOST_COMPARED:
         return False
     return any(np.bincount(_groups(targets, mask, bits)).max() > _MOST_COMPARED for mask in masks)
-
-
-def _are_in(values: Words, ordered: Words) -> NDArray[np.bool_]:
-    if not len(ordered):
-        return np.zeros(len(values), np.bool_)
-    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    found: NDArray[np.bool_] = ordered[at] == values
-    return found
 
 
 def _trimmed(owners: Positions, keys: Words) -> tuple[Positions, Words]:

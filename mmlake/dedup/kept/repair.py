@@ -18,7 +18,7 @@ from mmlake.dedup.kept.comparisons import joined
 from mmlake.dedup.loops import key_kernels
 from mmlake.dedup.matching import HOLDS, SAME, Each
 from mmlake.dedup.postings import MOST_PER_KEY, Postings
-from mmlake.dedup.prints import Positions, Ragged
+from mmlake.dedup.prints import Positions, Ragged, rows_in
 from mmlake.dedup.stars.judged import Judged
 
 _CHUNK = 64  # units compared with one other at once
@@ -139,9 +139,9 @@ class Repair:
         for one in np.flatnonzero(self._is_bereft | is_left[self._candidates.units].any(axis=1)).tolist():
             self._wait(one)
         keys = changes.keys.take(np.flatnonzero(changes.led_before & ~changes.is_staying)).values
-        rows, is_shared = _rows_of(keys, self._postings.shared)
+        rows = rows_in(self._postings.shared, keys)
         numbers, num_lost = np.unique(
-            np.concatenate([rows[is_shared], *(self._postings.numbers(one) for one in leaving.tolist())]),
+            np.concatenate([rows[rows >= 0], *(self._postings.numbers(one) for one in leaving.tolist())]),
             return_counts=True,
         )
         num_held = self._begins[numbers + 1] - self._begins[numbers]
@@ -334,10 +334,3 @@ class Repair:
         rows[rows] = ~self._is_anew[at[judged[rows]]]
         kept = edges.take(rows)
         return kept._replace(left=at[kept.left], right=at[kept.right])
-
-
-def _rows_of(values: NDArray[np.uint64], sorted_values: NDArray[np.uint64]) -> tuple[Positions, NDArray[np.bool_]]:
-    """(for each value the first row that has it, which of them are there)."""
-    at = np.searchsorted(sorted_values, values)
-    at[at == len(sorted_values)] = 0
-    return at, sorted_values[at] == values if len(sorted_values) else np.zeros(len(values), np.bool_)
