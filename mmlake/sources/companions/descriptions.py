@@ -9,7 +9,7 @@ its file is missing, it names none, or it is broken.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -153,4 +153,7 @@ class DescriptionTable(FileTable):
 
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether no table is nearer to the directory."""
-        return self.entry in _nearest(placement.descriptions_of(directory), self.reading)
+        found: Sequence[Entry] = placement.descriptions_of(directory)
+        if any(entry.name == PARQUET for entry in found):  # else nothing is opened for each of many directories
+            found = _nearest(found, self.reading)
+        return self.entry in found
