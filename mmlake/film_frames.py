@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mmlake.keyframe_blocks import packed_blocks
 from mmlake.picture_pieces import PIECE_PX, pieces
+from mmlake.video_quantizer import quantizer_step
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -27,6 +29,7 @@ MOMENT_EVERY = 8  # positions of the grid
 THUMBNAIL_PX = 32
 NUM_PIECES = 2  # of the four that a picture has: the first and the last
 _MOMENT_BYTES = THUMBNAIL_PX**2 + NUM_PIECES * PIECE_PX**2
+_BLOCKS_EVERY_S = 2.0  # a keyframe whose blocks are kept, where there are so many
 _MOST_FRAMES = 1_000_000  # of one film: a day and a half; what follows is not compared
 _BATCH = 64  # frames that are compressed together, each as what is new in it
 _FULL_RANGE, _BLACK_LEVEL, _BROADCAST_LEVELS = 2, 16, 219  # AVCOL_RANGE_JPEG; levels of luma in the other range
@@ -40,6 +43,7 @@ _SCHEMA = pa.schema(
         pa.field("position", pa.int64(), nullable=False),
         pa.field("plane", pa.binary(SIDE * SIDE), nullable=False),
         pa.field("moment", pa.binary(_MOMENT_BYTES)),
+        pa.field("blocks", pa.binary()),
     ]
 )
 
@@ -51,6 +55,31 @@ class GridFrame(NamedTuple):
     position: int  # on the grid that begins with the film's first frame; it is shown there, and from there on
     plane: NDArray[np.uint8]  # (64, 64) luma
     moment: NDArray[np.uint8] | None  # thumbnail and pieces, where it is the next frame behind a moment
+    blocks: bytes | None = None  # `mmlake.keyframe_blocks` of a keyframe since the frame before, or of this one
+
+
+class KeyframeBlocks:
+    """Takes all frames of a film or a span, and holds the blocks of some keyframes until a frame of the grid is kept.
+
+    Frames are decoded with `mmlake.video_quantizer.EXPORT`; otherwise nobody knows how coarse they are."""
+
+    def __init__(self) -> None:
+        self._next_s = -np.inf
+        self._held: bytes | None = None
+
+    def see(self, frame: VideoFrame) -> None:
+        """Take the next frame; it has a time."""
+        assert frame.time is not None
+        if frame.time < self._next_s or not frame.key_frame or frame.format.name not in _LUMA_FIRST:
+            return
+        found = packed_blocks(_luma(frame), quantizer_step(frame))
+        if found is not None:
+            self._next_s, self._held = frame.time + _BLOCKS_EVERY_S, found
+
+    def taken(self) -> bytes | None:
+        """The blocks that are held, once."""
+        held, self._held = self._held, None
+        return held
 
 
 class FrameKeeper:
@@ -59,6 +88,7 @@ class FrameKeeper:
     def __init__(self) -> None:
         self._start_s, self._last, self._num = 0.0, -1, 0
         self._waiting: list[GridFrame] = []
+        self._blocks = KeyframeBlocks()
         self._packed = io.BytesIO()
         options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
         self._writer = pa.ipc.new_stream(self._packed, _SCHEMA, options=options)
@@ -70,13 +100,15 @@ class FrameKeeper:
             return
         if self._last < 0:
             self._start_s = stamp_s
+        self._blocks.see(frame)
         position = int((stamp_s - self._start_s) / STEP_S + 1e-6)
         # behind a jump of the clock the grid goes on where that is
         if self._last - 1 <= position <= self._last:
             return
         is_moment = -(-(self._last + 1) // MOMENT_EVERY) * MOMENT_EVERY <= position or position < self._last
         plane = plane_of(frame)
-        self._waiting.append(GridFrame(time_s, position, plane, moment_of(frame, plane) if is_moment else None))
+        moment = moment_of(frame, plane) if is_moment else None
+        self._waiting.append(GridFrame(time_s, position, plane, moment, self._blocks.taken()))
         self._last, self._num = position, self._num + 1
         if len(self._waiting) == _BATCH:
             self._pack()
@@ -104,6 +136,7 @@ class FrameKeeper:
                 [None if one.moment is None else one.moment.tobytes() for one in self._waiting],
                 pa.binary(_MOMENT_BYTES),
             ),
+            pa.array([one.blocks for one in self._waiting], pa.binary()),
         ]
         self._writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
         self._waiting.clear()
@@ -118,9 +151,10 @@ def kept_frames(data: bytes) -> Iterator[GridFrame]:
             planes = held[batch["plane"].offset :][: len(batch)].copy()
             for before, plane in pairwise(planes):  # a fortieth of what numpy's accumulate takes along this axis
                 plane += before
-            moments = batch["moment"].to_pylist()
-            for time_s, position, plane, moment in zip(times_s, positions, planes, moments, strict=True):
-                yield GridFrame(time_s, position, plane, None if moment is None else np.frombuffer(moment, np.uint8))
+            moments, blocks = batch["moment"].to_pylist(), batch["blocks"].to_pylist()
+            for time_s, position, plane, moment, some in zip(times_s, positions, planes, moments, blocks, strict=True):
+                shown = None if moment is None else np.frombuffer(moment, np.uint8)
+                yield GridFrame(time_s, position, plane, shown, some)
 
 
 def plane_of(frame: VideoFrame) -> NDArray[np.uint8]:

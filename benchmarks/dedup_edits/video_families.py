@@ -26,7 +26,7 @@ _SOME = 14  # copies of a draw
 # them was first
 SECOND_GENERATIONS = frozenset({"crf 10", "crf 20", "MPEG-4, finest"})
 # codec and options of an original: what cameras, sites and archives make
-_FORMS: tuple[dict[str, Any], ...] = (
+FORMS: tuple[dict[str, Any], ...] = (
     {"crf": "18"},
     {"crf": "23"},
     {"crf": "30"},
@@ -35,7 +35,7 @@ _FORMS: tuple[dict[str, Any], ...] = (
 )
 
 
-def _decoded(film: bytes) -> Frames:
+def decoded(film: bytes) -> Frames:
     import io
 
     import av
@@ -67,9 +67,9 @@ def _washed(frame: np.ndarray) -> np.ndarray:
 
 def copies(film: bytes, rng: np.random.Generator) -> dict[str, bytes]:
     """Edit -> film: each made of what a player shows of the original."""
-    frames = _decoded(film)
+    frames = decoded(film)
     found = {name: encoded(change(frames), **({"crf": "26"} | options)) for name, (change, options) in EDITS.items()}
-    again = _decoded(encoded(frames, crf="34"))
+    again = decoded(encoded(frames, crf="34"))
     return found | {
         "crf 10": encoded(frames, crf="10"),
         "crf 20": encoded(frames, crf="20"),
@@ -101,7 +101,7 @@ def main() -> None:
     for at, frames in enumerate(sources):
         with tempfile.TemporaryDirectory() as folder:
             store = BlobStore(Path(folder))
-            film = encoded(frames, **_FORMS[at % len(_FORMS)])
+            film = encoded(frames, **FORMS[at % len(FORMS)])
             own = store.put(film, extension="mp4")
             family = {store.put(copy, extension="mp4"): name for name, copy in copies(film, rng).items()}
             named = sorted(family, key=lambda digest: family[digest])  # not all have the same bytes in each run

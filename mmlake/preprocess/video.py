@@ -19,6 +19,7 @@ from mmlake.preprocess.visual.film_reader import FilmReader
 from mmlake.preprocess.visual.gops import GopReader
 from mmlake.preprocess.visual.keyframes import Keyframe
 from mmlake.preprocess.visual.planes import pixel_aspect
+from mmlake.video_quantizer import EXPORT
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -56,6 +57,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
 
     with opened(path) as container:
         stream, played = picture_stream(container), sound_stream(container)
+        stream.codec_context.options |= EXPORT
         sounds = [] if played is None else [played]
         video_codec, audio_codec = stream.codec_context.name, played.codec_context.name if played else None
         container_s = claimed_s(container)

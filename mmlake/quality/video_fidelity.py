@@ -17,8 +17,8 @@ from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.resampling import Profiles, profiles, resampled_at
-from mmlake.quality.video_quantizer import EXPORT, quantizer_step
 from mmlake.spans import Span
+from mmlake.video_quantizer import EXPORT, quantizer_step
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -30,6 +30,7 @@ def film(rng, like=None):
         "frame-keys": np.sort(hashes[1::9]),
         # the distance of moments, and five of them
         "frame-detail": np.r_[np.uint64(8), rng.integers(0, 2**64, 5 * MOMENT_WORDS, np.uint64)],
+        "frame-blocks": np.empty(0, np.uint64),
     }
 
 

@@ -2,7 +2,8 @@
 
 Enters: a film, whole or as spans, which one decode serves. Leaves: what `video.matcher` joins: "frame-phash", a hash of
 the active picture of each sampled frame, with its time; "frame-windows", hashes of its windows, and of the whole frame
-where that has bars or a border; "frame-luma", 8x8 luma of the same frames; "frame-keys", the keys of the join.
+where that has bars or a border; "frame-luma", 8x8 luma of the same frames; "frame-keys", the keys of the join;
+"frame-blocks", pixels of the first keyframes.
 Keyframes would not do: their positions move when a clip is encoded again.
 """
 
@@ -24,10 +25,19 @@ from mmlake.dedup.image import perceptual
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video import hashes
 from mmlake.dedup.video.detail import Moments
-from mmlake.dedup.video.matcher import DETAIL_METHOD, KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
+from mmlake.dedup.video.matcher import (
+    BLOCKS_METHOD,
+    DETAIL_METHOD,
+    KEYS_METHOD,
+    LUMA_METHOD,
+    METHOD,
+    RECODED,
+    WINDOWS_METHOD,
+)
 from mmlake.errors import UnreadableItem
-from mmlake.film_frames import GridFrame, kept_frames, moment_of, plane_of
+from mmlake.film_frames import GridFrame, KeyframeBlocks, kept_frames, moment_of, plane_of
 from mmlake.spans import Span
+from mmlake.video_quantizer import EXPORT
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -45,6 +55,13 @@ FIDELITY = (
         says="the original of an enlargement",
     ),
     Criterion(name="height", column="height_px", table="tracks", best=""),
+    Criterion(
+        name="recoded",
+        column="",
+        best="",
+        recoded=RECODED,
+        says="what the other one was made of by coding it anew",
+    ),
     Criterion(name="resolution", column="width_px", table="tracks", tolerance=0.6, says="no thumbnail"),
     Criterion(name="time", column="num_shown_frames", best="usual", tolerance=0.02, margin=1.5, says="usual length"),
     # both of keyframes, which each file has at moments of its own; contrast is compared at common ones, by closeness
@@ -78,6 +95,7 @@ FIDELITY = (
     length_of("duration_s"),
 )
 _MAX_FRAMES = 40_000  # of a unit's grid: 83 minutes at an eighth of a second; what follows is not compared
+_MOST_KEYFRAMES = 2  # of a unit, of which blocks are in its print: the first ones, which a copy has too
 _CLOCK_S = 1e-4  # a border of a span is the time of a frame, rounded to microseconds
 _NUM_BEHIND = 8  # frames in a row behind a span's end that end it: one wild time stamp must not
 _SEEK_FROM_S, _SEEK_MARGIN_S = 60.0, 5.0  # what lies earlier costs less to decode than an index that is wrong
@@ -127,6 +145,7 @@ def _hashed(grid: _Grid, *, settings: DedupSettings) -> dict[str, np.ndarray]:
         LUMA_METHOD: perceptual.pack_bytes(found.luma_VN64),
         KEYS_METHOD: found.keys,
         DETAIL_METHOD: grid.moments.packed(),
+        BLOCKS_METHOD: np.frombuffer(b"".join(grid.blocks), np.uint64),
         "times_s": _times_s(len(planes), settings.video_step_s),
     }
 
@@ -147,7 +166,9 @@ def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray
 def _sampled(path: Path, *, step_s: float) -> _Grid:
     grid = _Grid(step_s)
     with open_media(path) as container:
-        for frame in frames(container, picture_stream(container)):
+        stream = picture_stream(container)
+        stream.codec_context.options |= EXPORT
+        for frame in frames(container, stream):
             if frame.time is not None:
                 grid.add(frame)
     return grid
@@ -194,6 +215,7 @@ def _frames_from(path: Path, start_s: float) -> Iterator[tuple[float, VideoFrame
 
     with open_media(path) as container:
         stream = picture_stream(container)
+        stream.codec_context.options |= EXPORT
         origin_s = (container.start_time or 0) / av.time_base
         is_sought = start_s >= _SEEK_FROM_S
         if is_sought:
@@ -219,19 +241,22 @@ class _Grid:
     def __init__(self, step_s: float) -> None:
         self._step_s, self._start_s, self._first = step_s, 0.0, 0
         self._num, self._planes = 0, bytearray()
-        self.moments = Moments()
+        self._keyframes = KeyframeBlocks()
+        self.moments, self.blocks = Moments(), list[bytes]()
 
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame; it has a time."""
         assert frame.time is not None
         if not self._num:
             self._start_s = frame.time
+        self._keyframes.see(frame)
         due = int((frame.time - self._start_s) / self._step_s + 1e-6) + 1 - self._num
         if due > 0:
             plane = plane_of(frame)
             end = self._put(due, plane)
             if self.moments.wants(self._num, end):
                 self.moments.add(self._num, end, moment_of(frame, plane))
+            self._take(self._keyframes.taken())
             self._num = end
 
     def add_kept(self, kept: GridFrame) -> None:
@@ -239,12 +264,17 @@ class _Grid:
         if not self._num:
             self._first = self.moments.first = kept.position
         due = kept.position - self._first + 1 - self._num
+        self._take(kept.blocks)
         if due > 0:
             end = self._put(due, kept.plane)
             at, behind = self._first + self._num, self._first + end
             if kept.moment is not None and self.moments.wants(at, behind):
                 self.moments.add(at, behind, kept.moment)
             self._num = end
+
+    def _take(self, blocks: bytes | None) -> None:
+        if blocks is not None and len(self.blocks) < _MOST_KEYFRAMES:
+            self.blocks.append(blocks)
 
     def _put(self, due: int, plane: NDArray[np.uint8]) -> int:
         """Let the last plane last until this one; the number of positions then. No more than fit: one broken time

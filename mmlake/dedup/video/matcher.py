@@ -15,12 +15,15 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video.alignment import Part, common_part, covered_by, parts_in
 from mmlake.dedup.video.detail import Detail, Shown, detail_of, shared_detail, shows_the_same
 from mmlake.dedup.video.hashes import WINDOWS
+from mmlake.dedup.video.recoding import Keyframe, are_recoded, keyframes_of, made_of
 from mmlake.dedup.video.votes import Film
 
 METHOD, MIRRORED = "frame-phash", "frame-phash-mirrored"
+RECODED = "frame-phash-recoded"  # one of the two was made of the other by coding it anew (`recoding`)
+PAIR_METHODS = (METHOD, MIRRORED, RECODED)
 WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD = "frame-windows", "frame-luma", "frame-keys"
-DETAIL_METHOD = "frame-detail"
-METHODS = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD, DETAIL_METHOD)
+DETAIL_METHOD, BLOCKS_METHOD = "frame-detail", "frame-blocks"
+METHODS = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD, DETAIL_METHOD, BLOCKS_METHOD)
 _INSIDE_FRACTION = 0.9  # of a film's frames that lie inside another one, for the film to be a part of it
 # two clips of one signer of 2 s reach .78 where window, speed and shift are all free
 _SHORT_S, _SHORT_MARGIN = 3.0, 0.1
@@ -43,6 +46,7 @@ class FilmMatcher:
         self.keys: Ragged = prints[KEYS_METHOD]
         self._film = lru_cache(maxsize=_NUM_KEPT)(self._made)
         self._detail = lru_cache(maxsize=_NUM_DETAILS)(self._made_detail)
+        self._blocks = lru_cache(maxsize=_NUM_DETAILS)(self._made_blocks)
 
     def compare(self, one: int, others: Positions) -> Found:
         """What the film is to each of the others."""
@@ -64,8 +68,11 @@ class FilmMatcher:
             return NONE, 0.0, 0, (np.nan,) * 4, 0.0
         # a moment that two films have in common does not make them alike
         score = part.score if relation != NONE else part.score * max(part.covered_a, part.covered_b)
+        method = MIRRORED if part.is_mirrored else METHOD
+        if method == METHOD and relation == SAME and are_recoded(self._blocks(one), self._blocks(other)):
+            method = RECODED
         found = Found(
-            np.array([relation], np.int8), np.array([round(score, 6)]), np.array([part.is_mirrored], np.int8),
+            np.array([relation], np.int8), np.array([round(score, 6)]), np.array([PAIR_METHODS.index(method)], np.int8),
             np.array([spans_s], np.float32),
         )  # fmt: skip
         found = found.mirrored() if swapped else found
@@ -73,6 +80,11 @@ class FilmMatcher:
         detail = _DETAIL_WEIGHT * shared_detail(self._detail(a), self._detail(b), part)
         spans_s = tuple(found.spans_s[0].tolist())
         return int(found.relation[0]), float(found.score[0]), int(found.method[0]), spans_s, detail
+
+    def made_of(self, copies: Positions, originals: Positions) -> NDArray[np.bool_]:
+        """Of each pair whether the one was made of the other by coding it anew."""
+        pairs = zip(copies.tolist(), originals.tolist(), strict=True)
+        return np.array([made_of(self._blocks(copy), self._blocks(original)) for copy, original in pairs], np.bool_)
 
     def covered(self, one: int, run: Positions, seconds: NDArray[np.float64]) -> float:
         """See `mmlake.dedup.stars.across.Covers`."""
@@ -114,6 +126,9 @@ class FilmMatcher:
 
     def _made_detail(self, at: int) -> Detail:
         return detail_of(self._prints[DETAIL_METHOD][at])
+
+    def _made_blocks(self, at: int) -> list[Keyframe]:
+        return keyframes_of(self._prints[BLOCKS_METHOD][at])
 
     def _made(self, at: int) -> Film:
         hashes, windows, luma = (self._prints[name][at] for name in (METHOD, WINDOWS_METHOD, LUMA_METHOD))
