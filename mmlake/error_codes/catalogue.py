@@ -265,6 +265,13 @@ _ENTRIES = (
         fix="Encode the sound again, or raise `preprocess.max_frame_samples` if the file is genuine.",
     ),
     ErrorCode(
+        code=3010,
+        name="encrypted",
+        severity="P0",
+        what="The pictures or the sound are encrypted, and nothing here has the key.",
+        fix="Decrypt the file before it lands.",
+    ),
+    ErrorCode(
         code=3101,
         name="worker_crashed",
         severity="P0",

@@ -14,8 +14,11 @@ from mmlake.formats.matroska_checksums import HEAD_BYTES, SEGMENT, element_head
 _MAX_BOXES = 256  # top-level boxes walked before giving up; fragmented files have one pair per second
 _MAX_MOOV_BYTES = 8 << 20  # a two-hour film's index is about 4 MB
 _MATROSKA_BYTES = 1 << 18  # tracks stand in the first pages; only attachments and long seek heads push them back
-_MASTERS = {SEGMENT, b"\x16\x54\xae\x6b", b"\xae"}  # Segment, Tracks, TrackEntry: the path to a track's type
-_TRACK_TYPE = b"\x83"
+_TRACK, _TRACK_TYPE = b"\xae", b"\x83"
+# Segment, Tracks, TrackEntry: the path to a track's type; ContentEncodings, ContentEncoding: how its packets are kept
+_MASTERS = {SEGMENT, b"\x16\x54\xae\x6b", _TRACK, b"\x6d\x80", b"\x62\x40"}
+_ENCODING_TYPE, _ENCRYPTED = b"\x50\x33", b"\1"  # and not compressed
+_TRACK_TYPES = {b"\1": "video", b"\2": "audio"}
 _ASF_BYTES = 1 << 16  # the header stands first; only scripts and pictures of covers make it longer
 _ASF_PROPERTIES = bytes.fromhex("9107dcb7b7a9cf118ee600c00c205365")
 _ASF_TYPES = {
@@ -63,19 +66,30 @@ def _handlers(moov: bytes) -> frozenset[str]:
 def matroska_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
     """Of "video" and "audio", those that the tracks name (RFC 9559); empty where no track was found near the start."""
     with stream() as file:
-        data = file.read(_MATROSKA_BYTES)
-    found, at = set(), 0
+        return frozenset(kind for kind, _ in matroska_tracks(file)) - {"other"}
+
+
+def matroska_tracks(file: IO[bytes]) -> list[tuple[str, bool]]:
+    """("video", "audio" or "other", whether its packets are encrypted) of each track near the start, in their order."""
+    data = file.read(_MATROSKA_BYTES)
+    found: list[tuple[str, bool]] = []
+    at = 0
     while (head := element_head(data[at : at + HEAD_BYTES])) is not None:
         element, size, used = head
         at += used
+        if element == _TRACK:
+            found.append(("other", False))
         if element in _MASTERS:
             continue  # go inside
         if size is None:
             break
-        if element == _TRACK_TYPE and size == 1 and at < len(data):
-            found.add({1: "video", 2: "audio"}.get(data[at], "other"))
+        value = data[at : at + size] if size == 1 else b""
+        if element == _TRACK_TYPE and value and found:
+            found[-1] = (_TRACK_TYPES.get(value, "other"), found[-1][1])
+        if element == _ENCODING_TYPE and value == _ENCRYPTED and found:
+            found[-1] = (found[-1][0], True)
         at += size
-    return frozenset(found - {"other"})
+    return found
 
 
 def asf_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:

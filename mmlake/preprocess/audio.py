@@ -12,6 +12,7 @@ from mmlake.decoders import sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.containers.bare_streams import check_bytes, is_without_length
 from mmlake.preprocess.containers.container import Decoding, check_complete, claimed_s, opened
+from mmlake.preprocess.containers.encryption import check_decrypted
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
@@ -37,7 +38,7 @@ class _Recording:
 
 def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
     """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007,
-    3009."""
+    3009, 3010."""
     with opened(path) as container:
         if (stream := sound_stream(container)) is None:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
@@ -89,11 +90,12 @@ def _of_frames(
             if check is not None:
                 check.add_frame(frame, decoding.damages, origin_s=origin_s)  # type: ignore[arg-type]
         sound = writer.finish()
+    check_decrypted("audio", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
     if check is not None and not decoding.damages.places and not check.holds():
         decoding.damages.add("the sound is not the one that the MD5 in the header is of", at_byte=MD5_AT_BYTE)
     writer.add_dropped(decoding.damages)
-    num_errors = decoding.num_errors + writer.num_dropped
-    return _Recording(sound, writer, decoding.num_packets, num_errors, decoding.num_bytes, decoding.damages)
+    num_errors = decoding.errors.total() + writer.num_dropped
+    return _Recording(sound, writer, decoding.packets.total(), num_errors, decoding.num_bytes, decoding.damages)
 
 
 def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings) -> _Recording | None:

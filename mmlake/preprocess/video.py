@@ -12,6 +12,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
 from mmlake.preprocess.containers.container import Decoding, FrameClock, check_complete, claimed_s, opened
+from mmlake.preprocess.containers.encryption import check_decrypted
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
@@ -40,7 +41,7 @@ class VideoDecoded:
 
 def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
     """The decoded video; the default row decodes what the chosen one cannot, and the columns say why. Raises
-    UnreadableItem 3001 to 3009, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
+    UnreadableItem 3001 to 3010, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
     if decode is None or decode.decoder == PYAV:
         return _decoded(path, settings, None)
     try:
@@ -76,25 +77,25 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
                 else:
                     writer.add(frame)
             sound = writer.finish()
+    check_decrypted("video", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
     if decode is not None and video_codec not in _HIDDEN_FRAMES:
         _check_count(decode, reader.num_frames, decoding.num_counted)
     if isinstance(reader, GopReader) and not reader.read_groups(path):
         return _decoded(path, replace(settings, decode=ALL), None)
     if not reader.num_frames:
-        raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
-    num_errors = decoding.num_errors + writer.num_dropped
+        raise UnreadableItem(3001, f"num_frames=0 of {decoding.packets['video']} packets decoded ({video_codec})")
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
     for at_s in reader.odd_frames_s():
         if not decoding.damages.has_near(at_s):
             decoding.damages.add("a frame does not belong between those before and behind it", at_s=at_s)
-    num_bad_pages = add_bad_pages(decoding.damages, path, codec="", rate_hz=0)
+    judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(
         decoded_s=decoded_s,
         container_s=container_s,
-        num_errors=num_errors,
-        num_packets=decoding.num_packets,
-        num_bad_pages=num_bad_pages,
+        num_errors=sum(decoding.errors[kind] for kind in judged) + writer.num_dropped,
+        num_packets=sum(decoding.packets[kind] for kind in judged),
+        num_bad_pages=add_bad_pages(decoding.damages, path, codec="", rate_hz=0),
         settings=settings,
     )
     columns, keyframes = reader.finish()
@@ -102,7 +103,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         "container_duration_s": container_s,
         "video_codec": video_codec,
         "decoder": PYAV if decode is None else decode.decoder,
-        "num_decode_errors": num_errors,
+        "num_decode_errors": decoding.errors.total() + writer.num_dropped,
         "damages": decoding.damages.column(),
     }
     if sound:

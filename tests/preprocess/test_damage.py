@@ -262,6 +262,10 @@ class _Refused:
     pos: int = 10
     stream: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(type="video", index=0, start_time=0))
 
+    def has_sidedata(self, name: str) -> bool:
+        """None: it is not encrypted."""
+        return False
+
     def decode(self) -> list[object]:
         """Never."""
         raise ValueError
@@ -274,4 +278,4 @@ def test_an_empty_packet_that_has_a_time_shows_a_picture_once_more(size, num_dam
     container = SimpleNamespace(format=SimpleNamespace(name="ogg"), demux=lambda *_: iter([packet]))
     decoding = Decoding(container, [packet.stream])
     assert list(decoding) == []
-    assert decoding.num_errors == num_damages
+    assert decoding.errors.total() == num_damages

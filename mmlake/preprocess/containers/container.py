@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -13,6 +14,7 @@ from mmlake.decoders import Stamps, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
+from mmlake.preprocess.containers.encryption import encrypted_streams, is_encrypted
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -268,12 +270,15 @@ class Decoding:
         decoded."""
         self._container, self._streams, self._origin_s = container, streams, origin_s
         self._counted, self.num_counted, self._seen = counted, 0, seen
-        self.num_packets = 0
-        self.num_errors = 0
+        self.packets, self.errors = (
+            Counter[str](),
+            Counter[str](),
+        )  # by type of stream: all, and those that do not decode
+        self.num_encrypted = Counter[str]()  # of the errors
         self.num_bytes = 0  # of packets that decode
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
-        self._stamps = Stamps(container)
+        self._stamps, self._encrypted = Stamps(container), encrypted_streams(container)
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -291,13 +296,18 @@ class Decoding:
             except StopIteration:
                 return
             except (av.error.FFmpegError, ValueError):
-                self._damaged("the framing is lost: nothing after this is found")
+                self._damaged("the framing is lost: nothing after this is found", self._streams[0].type)
                 return
-            self.num_packets += packet.size > 0  # the empty packets at the end only flush
+            kind = packet.stream.type
+            self.packets[kind] += packet.size > 0  # the empty packets at the end only flush
             if packet.pts is not None:
                 self._last = packet
             if self._seen is not None:
                 self._seen(packet)
+            if packet.size and is_encrypted(packet, self._encrypted):
+                self.num_encrypted[kind] += 1  # some codecs make noise of it, without a complaint
+                self._damaged(f"a packet of {kind} is encrypted", kind, packet.pos)
+                continue
             if packet.stream is self._counted:
                 self.num_counted += packet.size > 0 and not packet.is_discard
                 continue
@@ -306,7 +316,7 @@ class Decoding:
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):
-                self._damaged(f"a packet of {packet.stream.type} does not decode", packet.pos)
+                self._damaged(f"a packet of {kind} does not decode", kind, packet.pos)
                 continue
             self.num_bytes += packet.size
             for frame in frames:
@@ -317,11 +327,11 @@ class Decoding:
                     self._late.discard(packet.stream.index)
                 # only video and audio streams were asked for
                 if frame.is_corrupt:  # type: ignore[union-attr]
-                    self._damaged(f"a frame of {packet.stream.type} is damaged", packet.pos)
+                    self._damaged(f"a frame of {kind} is damaged", kind, packet.pos)
                 yield frame  # type: ignore[misc]
 
-    def _damaged(self, what: str, at_byte: int | None = None) -> None:
-        self.num_errors += 1
+    def _damaged(self, what: str, kind: str, at_byte: int | None = None) -> None:
+        self.errors[kind] += 1
         last, at_s = self._last, 0.0
         if last is not None and last.pts is not None and last.time_base is not None:
             at_s = max(0.0, float(last.pts * last.time_base) - self._origin_s)
