@@ -19,6 +19,16 @@ _DECLARATION = re.compile(rb"""<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z
 _MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
 "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
           "euc_kr": "cp949", "big5": "big5hkscs"}  # fmt: skip
+# labels of the same standard, common on old pages, that Python has no name for
+_LABELS = {
+    "x-sjis": "cp932", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "cseucpkdfmtjapanese": "euc_jp",
+    "cn-big5": "big5hkscs", "x-x-big5": "big5hkscs", "x-gbk": "gb18030", "gb_2312-80": "gb18030",
+    "csgb2312": "gb18030", "windows-949": "cp949", "iso-ir-149": "cp949", "ks_c_5601-1989": "cp949",
+    "csksc56011987": "cp949", "windows-874": "cp874", "dos-874": "cp874", "x-cp1250": "cp1250", "x-cp1251": "cp1251",
+    "x-cp1252": "cp1252", "koi": "koi8-r", "sun_eu_greek": "iso8859-7", "iso-8859-8-i": "iso8859-8",
+    "logical": "iso8859-8", "visual": "iso8859-8", "x-mac-cyrillic": "mac-cyrillic",
+    "x-mac-ukrainian": "mac-cyrillic", "x-mac-roman": "mac-roman", "csmacintosh": "mac-roman",
+}  # fmt: skip
 _WEB = frozenset(
     "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "
     "iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
@@ -52,6 +62,8 @@ def _named_in(pattern: re.Pattern[bytes], head: bytes) -> str | None:
 
 def web_charset(label: str) -> str | None:
     """Python's name of the encoding that the web means by this label; None where it means none."""
+    if (known := _LABELS.get(label.strip().lower())) is not None:
+        return known
     try:
         name = codecs.lookup(label).name
     except (LookupError, ValueError):  # unknown; a zero in the name

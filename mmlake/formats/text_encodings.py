@@ -26,6 +26,7 @@ _STRAY = 0.01  # of the bytes, or characters, of a text that fit nothing
 _MIN_BYTES = 32  # fewer fit every 8-bit encoding equally well
 _WIDE = ("utf-16", "utf-32")
 _RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
+_BLANKS, _LEAST_LOW = bytes(range(0x21)), 0.5  # of every other byte of UTF-16 that is valid UTF-8, as of Cyrillic
 _NOT_ASCII = bytes(range(0x80, 0x100))
 # Never guessed: mainframes write no files of this kind, and the others are all but unused and taken for what is used.
 _UNLIKELY = ("utf-7", "hz", "cp1006", "hp-roman8", "iso8859-16")
@@ -41,15 +42,18 @@ def marked_encoding(data: bytes) -> str | None:
     return next((encoding for mark, encoding in BOMS if data.startswith(mark)), None)
 
 
-def wide_encoding(data: bytes) -> str | None:
+def wide_encoding(data: bytes, *, is_utf_8: bool = False) -> str | None:
     """utf-16-le or -be, utf-32-le or -be, of a text without a mark: where it is ASCII or Cyrillic, its bytes are valid
-    UTF-8. Blanks and line ends have a zero there."""
+    UTF-8. Blanks and line ends have a zero there. is_utf_8: whether they are; then a few zeros alone, as damage and
+    programs leave them in a text, are no sign of it."""
     if len(data) < 4 or len(data) % 2 or b"\0" not in data:
         return None
     half = len(data) // 2
     even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
     if min(even, odd) < _RARE < _MOST < max(even, odd):
         return "utf-16-le" if even < odd else "utf-16-be"
+    if is_utf_8 and max(half - len(data[at::2].translate(None, _BLANKS)) for at in (0, 1)) < _LEAST_LOW * half:
+        return None
     encoding = _guess(data)[0] if len(data) >= _MIN_BYTES else None
     return encoding if encoding and encoding.startswith(_WIDE) and _is_in(data, encoding) else None
 
@@ -74,11 +78,23 @@ def damaged_utf_8(data: bytes, *, min_fraction: float = MIN_DAMAGED_FRACTION) ->
 
 
 def damaged_in(data: bytes, encoding: str) -> str | None:
-    """The text with U+FFFD where it is damaged, of bytes whose mark names their encoding; None where more than one
-    character in a hundred is (one, of a short text; none, of a few characters)."""
-    text = data.decode(encoding, errors="replace")
+    """The text with U+FFFD where it is damaged, of bytes whose encoding is named, by a mark or by their page; None
+    where more than one character in a hundred is (one, of a short text; none, of a few characters)."""
+    try:
+        text = data.decode(encoding, errors=_IN_PLACE)
+    except LookupError:
+        return None
     most = max(len(text) >= _MIN_BYTES, _STRAY * len(text))
     return text if text.count("\ufffd") <= most and _is_text(text) else None
+
+
+def decoded_in(data: bytes, encoding: str) -> str | None:
+    """The text of bytes that are all of this encoding, characters included that vendors added to it; None where some
+    are not."""
+    try:
+        return data.decode(encoding, errors=_ADDED)
+    except (UnicodeDecodeError, LookupError):
+        return None
 
 
 def nearly_ascii(data: bytes) -> str | None:
@@ -121,10 +137,8 @@ def _guess(data: bytes) -> tuple[str | None, float]:
 
 
 def _is_in(data: bytes, encoding: str) -> bool:
-    try:
-        return _is_text(data.decode(encoding))
-    except UnicodeDecodeError:
-        return False
+    text = decoded_in(data, encoding)
+    return text is not None and _is_text(text)
 
 
 def _is_text(text: str) -> bool:
@@ -135,3 +149,43 @@ def _is_text(text: str) -> bool:
 @cache
 def _is_odd(sign: str) -> bool:
     return sign not in _SPACES and unicodedata.category(sign) in _ODD
+
+
+def _added(error: UnicodeError) -> tuple[str, int]:
+    """The character whose two bytes stand where the error is, by the encoding that has what vendors added: pages have
+    such under the standard's name (Encoding Standard, indexes jis0208 and Big5), and Python's codecs do not know them.
+    Raises the error where there is none."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair, name = error.object[error.start : error.start + 2], error.encoding.replace("-", "_")
+    try:
+        if name.startswith(("euc_jp", "iso2022_jp")) and (wanted := _shifted(pair)):
+            return wanted.decode("cp932"), error.start + len(pair)
+        if name == "big5hkscs":
+            return pair.decode("cp950"), error.start + len(pair)
+    except UnicodeDecodeError:
+        pass
+    raise error
+
+
+def _shifted(pair: bytes) -> bytes:
+    """Row and cell of JIS X 0208, of which EUC sets the high bits, as Shift JIS writes them; nothing where they are
+    none."""
+    row, cell = (byte & 0x7F for byte in pair) if len(pair) == 2 else (0, 0)
+    if not (0x21 <= row <= 0x7E and 0x21 <= cell <= 0x7E) or pair[0] ^ pair[1] > 0x7F:
+        return b""
+    first = (row - 0x21 >> 1) + (0x81 if row < 0x5F else 0xC1)
+    return bytes((first, cell + (0x7E if row % 2 == 0 else 0x1F if cell < 0x60 else 0x20)))
+
+
+def _in_place(error: UnicodeError) -> tuple[str, int]:
+    """The same, U+FFFD where it is none."""
+    try:
+        return _added(error)
+    except UnicodeDecodeError as damage:
+        return "\ufffd", damage.end
+
+
+_ADDED, _IN_PLACE = "mmlake.added", "mmlake.in-place"
+codecs.register_error(_ADDED, _added)
+codecs.register_error(_IN_PLACE, _in_place)

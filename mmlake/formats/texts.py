@@ -23,6 +23,7 @@ from mmlake.formats.text_encodings import (
     MIN_DAMAGED_FRACTION,
     damaged_in,
     damaged_utf_8,
+    decoded_in,
     escaped_encoding,
     guessed_encoding,
     marked_encoding,
@@ -78,14 +79,15 @@ def decode_text(
 ) -> tuple[str, str]:
     """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
 
-    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without
-    it, the one that markup names itself. UTF-8 that is damaged has U+FFFD in its text. min_confidence: of a guess,
-    0..1; min_damaged_fraction: of what is not ASCII, that is valid in UTF-8 which is damaged.
+    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it, but for
+    one character in a hundred. Without it, the one that markup names itself. What is damaged is U+FFFD in the text.
+    min_confidence: of a guess, 0..1; min_damaged_fraction: of what is not ASCII, that is valid in UTF-8 which is
+    damaged.
     """
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # true of most texts
         return data.decode("ascii"), "utf-8"
     if (marked := marked_encoding(data)) is not None:
-        if (said := _declared(data, marked)) is not None:
+        if (said := decoded_in(data, marked)) is not None:
             return said, marked
         if (damaged := damaged_in(data, marked)) is not None:
             return damaged, marked
@@ -97,9 +99,9 @@ def decode_text(
     except UnicodeDecodeError:
         return _foreign(data, declared, min_confidence, min_damaged_fraction)
     is_shifted = declared is not None and declared.startswith("iso2022")
-    if declared and is_shifted and (declared_text := _declared(data, declared)) is not None:
+    if declared and is_shifted and (declared_text := decoded_in(data, declared)) is not None:
         return declared_text, declared
-    shifted = wide_encoding(data) or escaped_encoding(data)
+    shifted = wide_encoding(data, is_utf_8=True) or escaped_encoding(data)
     return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
 
 
@@ -108,8 +110,8 @@ def _foreign(data: bytes, declared: str | None, min_confidence: float, min_damag
     if (damaged := damaged_utf_8(data, min_fraction=min_damaged)) is not None:
         return damaged, "utf-8"
     declared = declared or markup_charset(data)
-    if declared and (declared_text := _declared(data, declared)) is not None:
-        return declared_text, declared
+    if declared and (text := decoded_in(data, declared) or damaged_in(data, declared)) is not None:
+        return text, declared
     encoding = wide_encoding(data) or guessed_encoding(data, min_confidence=min_confidence)
     if encoding is None and (text := nearly_ascii(data)) is not None:
         return text, "utf-8"
@@ -120,20 +122,9 @@ def _foreign(data: bytes, declared: str | None, min_confidence: float, min_damag
 
 
 def _decoded(data: bytes, encoding: str) -> str:
-    try:
-        text = data.decode(encoding)
-        text.encode()
-        return text
-    except UnicodeError as error:
-        reason = f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not"
-        raise UnreadableItem(1004, reason) from error
-
-
-def _declared(data: bytes, encoding: str) -> str | None:
-    try:
-        return data.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        return None
+    if (text := decoded_in(data, encoding) or damaged_in(data, encoding)) is None:
+        raise UnreadableItem(1004, f"the text is marked or recognized as {encoding}, and more than a few bytes are not")
+    return text
 
 
 def parse_object(
