@@ -24,6 +24,8 @@ ENDINGS = {  # content type -> ending of such members in the tars that are writt
     "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au",
     "audio/x-caf": "caf", "audio/x-nist": "sph", "audio/amr": "amr", "audio/webm": "weba", "audio/x-matroska": "mka",
     "audio/x-ms-wma": "wma", "audio/ac3": "ac3", "audio/eac3": "eac3",
+    # of films the same without "audio."
+    "audio/x-flv": "audio.flv", "audio/mp2t": "audio.ts",
 }  # fmt: skip
 
 

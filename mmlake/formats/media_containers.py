@@ -25,6 +25,17 @@ _ASF_TYPES = {
     bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b"): "audio",
     bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b"): "video",
 }
+_PROBE_BYTES = 1 << 18  # of FLV and MPEG-TS: seconds of a film, whose pictures are among its first packets
+_FLV_HEAD_BYTES, _FLV_TAG_BYTES, _FLV_HAS_VIDEO = 13, 11, 1
+_FLV_TAGS = {8: "audio", 9: "video"}
+_TS_BYTES, _TS_SYNC = 188, b"\x47"
+# stream types of a program map (ISO 13818-1, table 2-34, and ATSC A/53); "data" are sections and metadata, such as the
+# ID3 tags of audio streaming. Of private streams a descriptor says what they are (ETSI EN 300 468)
+_TS_TYPES = {
+    **dict.fromkeys((0x03, 0x04, 0x0F, 0x11, 0x1C, 0x80, 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A), "audio"),
+    **dict.fromkeys((0x05, 0x15), "data"),
+}
+_TS_PRIVATE, _TS_SOUND_DESCRIPTORS, _TS_REGISTRATION = 0x06, (0x6A, 0x7A, 0x7B, 0x7C), b"\x05\x04Opus"
 _BITRATES = {  # kbit/s by (MPEG-1?, layer): ISO 11172-3 and 13818-3
     (True, 3): (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (True, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
@@ -102,6 +113,56 @@ def asf_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
         found.add(_ASF_TYPES.get(data[at + 24 : at + 40], "other"))  # after the object's GUID and size
         at += 24
     return frozenset(found - {"other"})
+
+
+def flv_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
+    """Of "video" and "audio", those that the tags near the start are of; where more follow, also the pictures that the
+    header announces, which writers announce without having any."""
+    with stream() as file:
+        data = file.read(_PROBE_BYTES)
+    found, at = set(), _FLV_HEAD_BYTES
+    while at + _FLV_TAG_BYTES <= len(data):
+        found.add(_FLV_TAGS.get(data[at] & 31, "other"))
+        at += _FLV_TAG_BYTES + int.from_bytes(data[at + 1 : at + 4], "big") + 4  # its size stands behind it
+    if len(data) == _PROBE_BYTES and data[4] & _FLV_HAS_VIDEO:
+        found.add("video")
+    return frozenset(found - {"other"})
+
+
+def ts_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
+    """Of "video" and "audio", those that the first program map of a transport stream names, whatever is not known
+    counted as pictures; empty where none was found near the start."""
+    with stream() as file:
+        data = file.read(_PROBE_BYTES)
+    first = 4 if data[:1] != _TS_SYNC else 0  # M2TS has a time before each packet
+    map_id = -1
+    for at in range(first, len(data) - _TS_BYTES, _TS_BYTES + first):
+        packet = data[at : at + _TS_BYTES]
+        number = int.from_bytes(packet[1:3], "big")
+        if not number & 0x4000 or number & 0x1FFF not in (0, map_id):  # a section begins here
+            continue
+        start = 4 if not packet[3] & 0x20 else 5 + packet[4]
+        section = packet[start + 1 + packet[start] :] if start < _TS_BYTES else b""
+        if number & 0x1FFF == 0:
+            programs = [section[one : one + 4] for one in range(8, len(section) - 4, 4)]
+            map_id = next((int.from_bytes(one[2:], "big") & 0x1FFF for one in programs if any(one[:2])), -1)
+        elif section[:1] == b"\2":
+            return _ts_mapped(section)
+    return frozenset()
+
+
+def _ts_mapped(section: bytes) -> frozenset[str]:
+    """The same of the first packet of a program map."""
+    end = 3 + (int.from_bytes(section[1:3], "big") & 0xFFF) - 4  # without its checksum
+    at = 12 + (int.from_bytes(section[10:12], "big") & 0xFFF)
+    found = set()
+    while at + 5 <= min(end, len(section)):
+        kind, length = section[at], int.from_bytes(section[at + 3 : at + 5], "big") & 0xFFF
+        words = section[at + 5 : at + 5 + length]
+        is_sound = words[:1] and words[0] in _TS_SOUND_DESCRIPTORS or _TS_REGISTRATION in words
+        found.add("audio" if kind == _TS_PRIVATE and is_sound else _TS_TYPES.get(kind, "video"))
+        at += 5 + length
+    return frozenset(found - {"data"})
 
 
 def is_mpeg_audio(head: bytes) -> bool:

@@ -38,6 +38,7 @@ def _kind(content_type: str, extension: str | None = None) -> Kind:
 
 
 _ASF = b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"
+_FLV = b"FLV\1"
 _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xd8\xff", _kind("image/jpeg", "jpg")),
     (b"\x89PNG\r\n\x1a\n", _kind("image/png")),
@@ -53,7 +54,7 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"NIST_1A\n", _kind("audio/x-nist", "sph")),
     (b"caff\0\1", _kind("audio/x-caf")),
     *((mark, _kind("video/mpeg", "mpg")) for mark in (b"\0\0\1\xba", b"\0\0\1\xb3")),
-    (b"FLV\1", _kind("video/x-flv")),
+    (_FLV, _kind("video/x-flv")),
     (_ASF, _kind("video/x-ms-asf", "asf")),
     (b"%PDF-", _kind("application/pdf")),
     (b"\x1f\x8b\x08", _kind("application/gzip", "gz")),
@@ -86,13 +87,14 @@ PREFIX_KINDS: tuple[Kind, ...] = tuple(kind for _, kind in _PREFIXES)
 _COMPRESSED = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
 _NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not compressed, by first byte
 for _number, (_prefix, _found) in enumerate(_PREFIXES):
-    if _found.content_type not in _COMPRESSED and _prefix != _ASF:  # whose streams say what it is
+    if _found.content_type not in _COMPRESSED and _prefix not in (_ASF, _FLV):  # whose streams say it
         _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {
     **dict.fromkeys((b"avif", b"avis"), "avif"),
     **dict.fromkeys((b"heic", b"heix", b"hevc", b"mif1", b"msf1"), "heic"),
 }
+_OGG_PICTURES = (b"\x80theora", b"\x01video", b"BBCD\0", b"OVP80\1")  # of first pages: OGM, Dirac, VP8
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
 _TAR, _PLAIN = _kind("application/x-tar"), _kind("text/plain", "txt")
 _PAGE, _VTT = _kind("text/html"), _kind("text/vtt")
@@ -179,7 +181,8 @@ def kind_of(
 ) -> Kind | None:
     """The kind of some content, or None where neither bytes nor name say it.
 
-    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is sound.
+    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv, webm, flv or ts without pictures is
+    sound.
     extension: of the name, where it was taken from it already.
     """
     if extension is None:
@@ -217,6 +220,8 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
         return None
     for prefix, kind in _BY_FIRST.get(head[0], ()):
         if head.startswith(prefix):
+            if prefix == _FLV and stream is not None and media_containers.flv_streams(stream) == {"audio"}:
+                return _kind("audio/x-flv")
             return _asf_kind(kind, extension, stream) if prefix == _ASF else kind
     four = head[:4]
     if four in (b"RIFF", b"RF64") and head[8:12] in _RIFF:
@@ -228,11 +233,11 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
     if four == b"\x1a\x45\xdf\xa3":
         return _matroska_kind(head, extension, stream)
     if four == b"OggS":
-        is_video = b"\x80theora" in head or b"\x01video" in head
+        is_video = any(mark in head for mark in _OGG_PICTURES)
         return _kind("video/ogg", "ogv") if is_video else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
     if is_tar_header(head):
         return _TAR
-    return _weak_magic(head)
+    return _weak_magic(head, stream)
 
 
 def _iso_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] | None) -> Kind:
@@ -261,15 +266,15 @@ def _asf_kind(kind: Kind, extension: str, stream: Callable[[], IO[bytes]] | None
     return _kind("audio/x-ms-wma", "wma") if is_sound else kind
 
 
-def _weak_magic(head: bytes) -> Kind | None:
+def _weak_magic(head: bytes, stream: Callable[[], IO[bytes]] | None) -> Kind | None:
     is_bmp = head[:2] == b"BM" and len(head) >= 18 and head[6:10] == bytes(4) and head[15:18] == bytes(3)
     if is_bmp and head[14] in (12, 40, 52, 56, 64, 108, 124):
         return _kind("image/bmp")
     first = head[0]
     if first == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
-        return _kind("video/mp2t", "ts")
+        return _ts_kind("ts", stream)
     if len(head) >= 389 and head[4] == 0x47 and head[196] == 0x47 and head[388] == 0x47:
-        return _kind("video/mp2t", "m2ts")
+        return _ts_kind("m2ts", stream)
     if first == 0xFF and media_containers.is_mpeg_audio(head):
         return _kind("audio/mpeg", "mp3")
     if first == 0xFF and media_containers.is_adts(head):
@@ -281,6 +286,11 @@ def _weak_magic(head: bytes) -> Kind | None:
     if first in _BEFORE_MARKUP and _SVG.match(head, behind_prolog(head, is_drawing=True)):
         return Kind("image/svg+xml", None, "svg")  # a program for a renderer, not a picture
     return None
+
+
+def _ts_kind(extension: str, stream: Callable[[], IO[bytes]] | None) -> Kind:
+    is_sound = stream is not None and media_containers.ts_streams(stream) == {"audio"}
+    return _kind("audio/mp2t" if is_sound else "video/mp2t", extension)
 
 
 def behind_prolog(head: bytes, *, is_drawing: bool = False) -> int:

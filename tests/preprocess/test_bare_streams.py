@@ -87,3 +87,11 @@ def test_a_header_that_counts_frames_is_believed(tmp_path):
     assert track(tmp_path, "mp3", data)["container_duration_s"] == pytest.approx(10, abs=0.1)
     with pytest.raises(UnreadableItem, match="MP3 header"):
         track(tmp_path, "mp3", data[: len(data) // 2])
+
+
+@pytest.mark.parametrize("footer", [b"", b"3DI\x04\x00\x10\x00\x00\x40\x00"])
+def test_several_tags_at_the_start_are_no_lost_sound(tmp_path, footer):
+    """Behind a tag of its own a program leaves that of another, with a cover of megabytes: 98 % of the bytes."""
+    tag = b"ID3\x04\x00" + (b"\x10" if footer else b"\x00") + b"\x00\x00\x40\x00" + bytes(0x40 << 7) + footer
+    found = track(tmp_path, "mp3", tag * 200 + recording("mp3"))
+    assert found["duration_s"] == pytest.approx(20, abs=0.2)

@@ -24,6 +24,7 @@ _FRAMES_OF_A_PIPE = 1 << 30  # of AVI, as FFmpeg writes it
 _ASF_PROPERTIES, _IS_BROADCAST = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"), 1
 _ASF_HEAD_BYTES = 65_536
 _LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
+_ID3_BYTES, _ID3_HAS_FOOTER = 10, 0x10  # the head of a tag, and its copy behind it
 _ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
 
 
@@ -53,11 +54,7 @@ def is_of_a_pipe(container: InputContainer) -> bool:
 
 def mp3_header(file: IO[bytes]) -> tuple[int, bytes, int]:
     """(where the first frame begins; its Xing, Info or VBRI header; what that says, 1 for frames, 2 for bytes)."""
-    file.seek(0)
-    head = file.read(10)
-    start = 0
-    if head[:3] == b"ID3" and len(head) == 10:
-        start = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
+    start = _behind_tags(file)
     file.seek(start)
     frame = file.read(200)
     if frame[36:40] == b"VBRI":
@@ -66,6 +63,18 @@ def mp3_header(file: IO[bytes]) -> tuple[int, bytes, int]:
     if at < 0 or len(frame) < at + 16:
         return start, b"", 0
     return start, frame[at:], struct.unpack(">I", frame[at + 4 : at + 8])[0]
+
+
+def _behind_tags(file: IO[bytes]) -> int:
+    """Where the ID3v2 tags at the start end: programs put theirs before those of others, and covers are megabytes."""
+    start = 0
+    while True:
+        file.seek(start)
+        head = file.read(_ID3_BYTES)
+        if len(head) < _ID3_BYTES or head[:3] != b"ID3":
+            return start
+        size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
+        start += _ID3_BYTES + size + (_ID3_BYTES if head[5] & _ID3_HAS_FOOTER else 0)
 
 
 def check_bytes(path: Path, decoded_bytes: int, *, settings: PreprocessSettings) -> None:
