@@ -155,6 +155,7 @@ CASES: dict[str, tuple[str, Made, dict[str, Any]]] = {
     "cut off behind its index": ("video", cut(FRONT, 0.6), BAD | {"error_code": 3002}),
     "cut off before its index": ("video", cut(FILM, 0.6), BAD | {"error_code": 3002}),
     "cut off, framing of Matroska": ("video", cut(made(*lavfi(SCENE), *H264), 0.6), BAD | {"error_code": 3002}),
+    "cut off, header of Matroska": ("video", lambda _: b"\x1aE\xdf\xa3\1" + b"~" * 60, BAD | {"error_code": 3002}),
     "cut off, framing of WAV": ("audio", cut(sound(16_000, "mono"), 0.6), BAD | {"error_code": 3002}),
     # clocks
     "times from 0": ("video", at(0), THREE),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mmlake.preprocess.visual.picture_faults import PictureFaults
+from mmlake.preprocess.visual.picture_faults import PictureFaults, still_faults
 from mmlake.preprocess.visual.planes import small_planes
 from mmlake.preprocess.visual.texture_faults import texture
 
@@ -352,3 +352,9 @@ def test_noise_and_what_shows_nothing_is_not_smooth() -> None:
 @pytest.mark.parametrize("shape", [(1, 1), (2, 4000), (47, 640), (64, 20)])
 def test_a_picture_too_small_for_blocks_has_no_texture_of(shape: tuple[int, int]) -> None:
     assert set(texture_of(np.zeros(shape, np.uint8)).values()) == {0.0}
+
+
+def test_a_picture_of_one_column_has_no_steps_across() -> None:
+    """A film one pixel wide whose lower half stands still was refused for a division by zero."""
+    column = np.concatenate((np.arange(0, 224, 7), np.full(32, 128))).astype(np.uint8)[:, None]
+    assert still_faults(column)["lost_rows"] == 0

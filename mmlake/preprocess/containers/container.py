@@ -166,6 +166,8 @@ def _matroska(file: IO[bytes], size: int) -> str | None:
     file.seek(4)
     length, width = _vint(file.read(8))
     position = 4 + width + length
+    if short := _short("EBML header", length, size - 4 - width):
+        return short
     file.seek(position)
     head = file.read(12)
     if head[:4] != b"\x18\x53\x80\x67":

@@ -331,7 +331,7 @@ def _inspect(luma: Any, bar: Any, smear: Any, most: Any, out: Any) -> None:
         if steps > smear * width:
             break
         lost -= 1
-    if lost and 4 <= lost + 1 <= height - 4:
+    if lost and width > 1 and 4 <= lost + 1 <= height - 4:  # a single column has no steps across
         _below(luma, lost + 1, most, out)
 
 
