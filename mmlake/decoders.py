@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from mmlake.border import is_machine_fault
+from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats import ogg_pages
 
@@ -132,10 +133,40 @@ def picture_stream(container: InputContainer) -> VideoStream:
 
 
 def sound_stream(container: InputContainer) -> AudioStream | None:
-    """The sound stream that a player plays: of those that have a decoder the one that is marked as default, and of
-    several the one with the most channels, the first of equal ones. None where there is none."""
+    """The sound stream that a player plays: of those that have a decoder, first those that it can begin with, the one
+    that is marked as default, and of several the one with the most channels, the first of equal ones. None where there
+    is none."""
     found = [stream for stream in container.streams.audio if stream.codec_context is not None]
-    return max(found, key=lambda stream: (_is_default(stream), stream.channels), default=None)
+    secret = encrypted_streams(container)
+    return max(found, key=lambda one: (_begins(one, secret), _is_default(one), one.channels), default=None)
+
+
+def playable_sound(container: InputContainer) -> AudioStream | None:
+    """The same; None also where nothing of it can be decoded, as its header or its first packet shows, which is read.
+    Programs that are asked for such sound give no film."""
+    import av.error
+
+    stream = sound_stream(container)
+    if stream is None or not _begins(stream, secret := encrypted_streams(container)):
+        return None
+    try:
+        packet = next(container.demux(stream), None)
+    except av.error.FFmpegError:
+        return stream
+    return None if packet is not None and is_encrypted(packet, secret) else stream
+
+
+def _begins(stream: AudioStream, secret: frozenset[int]) -> bool:
+    """Whether the decoder takes what the header says of the stream, and the stream is none of the encrypted ones."""
+    import av.error
+
+    try:
+        stream.codec_context.open(strict=False)
+    except (av.error.FFmpegError, ValueError) as error:
+        if is_machine_fault(error):
+            raise
+        return False
+    return stream.index not in secret
 
 
 def _is_default(stream: Stream) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from mmlake.cuts.cache import Cut, commit, known
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, program_digest, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, num_pixels, open_media, picture_stream, sound_stream
+from mmlake.decoders import FORMATS, num_pixels, open_media, picture_stream, playable_sound
 from mmlake.durable import make_directory
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.locks import waiting_lock
@@ -77,7 +77,7 @@ def _graph(film: Path, out: Path, rendition: Rendition, settings: CutSettings) -
     import ffmpeg
 
     with open_media(film) as container:
-        picture, sound = picture_stream(container).index, sound_stream(container)
+        picture, sound = picture_stream(container).index, playable_sound(container)
         sound_index, num_channels = (None, 0) if sound is None else (sound.index, sound.channels)
     source = ffmpeg.input(as_file(film), threads=1, format_whitelist=FORMATS, protocol_whitelist="file,pipe")
     frames = source[str(picture)].filter("scale", "trunc(iw*sar/2)*2", "trunc(ih/2)*2").filter("setsar", 1)

@@ -15,7 +15,7 @@ from typing import Any
 
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, open_media, picture_stream, sound_stream
+from mmlake.decoders import FORMATS, open_media, picture_stream, playable_sound
 from mmlake.errors import UnreadableItem
 
 # Frames are 100 us or more apart, while the start of a span is rounded to 1 us: from so much earlier on, its first
@@ -92,7 +92,7 @@ def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Cli
 
 def _streams(film: Path) -> _Streams:
     with open_media(film) as container:
-        sound = sound_stream(container)
+        sound = playable_sound(container)
         codec = sound.codec_context if sound is not None else None
         picture = picture_stream(container)
         build = picture.codec_context.options.get("x264_build")

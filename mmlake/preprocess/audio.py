@@ -11,8 +11,7 @@ import numpy as np
 from mmlake.decoders import sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.containers.bare_streams import check_bytes, is_without_length
-from mmlake.preprocess.containers.container import Decoding, check_complete, claimed_s, opened
-from mmlake.preprocess.containers.encryption import check_decrypted
+from mmlake.preprocess.containers.container import Decoding, check_complete, check_decrypted, claimed_s, opened
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration

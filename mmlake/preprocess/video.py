@@ -11,8 +11,14 @@ from mmlake.decoders import picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
-from mmlake.preprocess.containers.container import Decoding, FrameClock, check_complete, claimed_s, opened
-from mmlake.preprocess.containers.encryption import check_decrypted
+from mmlake.preprocess.containers.container import (
+    Decoding,
+    FrameClock,
+    check_complete,
+    check_decrypted,
+    claimed_s,
+    opened,
+)
 from mmlake.preprocess.damage import add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from mmlake.decoders import Stamps, open_media
+from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
-from mmlake.preprocess.containers.encryption import encrypted_streams, is_encrypted
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -254,6 +254,14 @@ def check_complete(
             f"decoded_fraction={decoded_s / container_s:.3f} ({decoded_s:.2f} of {container_s:.2f} s) not in "
             f"[{low:g}, inf)",
         )
+
+
+def check_decrypted(
+    kind: str, *, num_encrypted: Counter[str], packets: Counter[str], settings: PreprocessSettings
+) -> None:
+    """Raises UnreadableItem 3010 where more packets of that type of stream are encrypted than may be damaged."""
+    if num_encrypted[kind] > settings.max_decode_error_fraction * packets[kind]:
+        raise UnreadableItem(3010, f"num_encrypted={num_encrypted[kind]} of {packets[kind]} {kind} packets")
 
 
 class Decoding:

@@ -1,17 +1,14 @@
 """Which packets of a film or recording are encrypted: nothing here has their key, and some decoders make noise of them.
 
-Enters: a container and its packets. Leaves: what is encrypted, and where that is too much an UnreadableItem.
+Enters: a container and its packets. Leaves: what is encrypted.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mmlake.errors import UnreadableItem
 from mmlake.formats.media_containers import matroska_tracks
-from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -39,11 +36,3 @@ def encrypted_streams(container: InputContainer) -> frozenset[int]:
 def is_encrypted(packet: Packet[Any], streams: frozenset[int]) -> bool:
     """Whether the packet's bytes have to be decrypted first. streams: `encrypted_streams`."""
     return packet.stream.index in streams or packet.has_sidedata(_ENCRYPTION_INFO)
-
-
-def check_decrypted(
-    kind: str, *, num_encrypted: Counter[str], packets: Counter[str], settings: PreprocessSettings
-) -> None:
-    """Raises UnreadableItem 3010 where more packets of that type of stream are encrypted than may be damaged."""
-    if num_encrypted[kind] > settings.max_decode_error_fraction * packets[kind]:
-        raise UnreadableItem(3010, f"num_encrypted={num_encrypted[kind]} of {packets[kind]} {kind} packets")
