@@ -266,7 +266,7 @@ _ENTRIES = (
     ),
     ErrorCode(
         code=3010,
-        name="encrypted",
+        name="media_encrypted",
         severity="P0",
         what="The pictures or the sound are encrypted, and nothing here has the key.",
         fix="Decrypt the file before it lands.",

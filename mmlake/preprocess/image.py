@@ -21,6 +21,7 @@ _SCAN = b"\xff\xda"  # begins a pass over the picture of a JPEG
 _MAX_PASSES = 50  # over a picture of `max_pixels`, each of .1 s; encoders make at most ten or so, 100 of a smaller one
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG_XL = "image/jxl"
+_BARE_JPEG_XL = b"\xff\x0a"  # without its container: too little to know a file by, but one that nothing opens
 _ORIENTATION_TAG = 0x0112
 # Pillow raises all of these on malformed pictures met in the wild; anything else is a fault of ours and shows as such
 _DECODE_ERRORS = (
@@ -180,7 +181,7 @@ def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableI
         remedy = "run: pip install 'mmlake[heif]', then mmlake retry"
         return UnreadableItem(3001, f"HEIC pictures need the library 'pillow-heif', which is not installed; {remedy}")
     named = sniff.kind_by_magic(data[: sniff.HEAD_BYTES])
-    if named is not None and named.content_type == _JPEG_XL:
+    if data.startswith(_BARE_JPEG_XL) or (named is not None and named.content_type == _JPEG_XL):
         return UnreadableItem(3001, "JPEG XL pictures have no decoder here; convert them at their source")
     what = f"{kind} picture data" if kind else f"{named.content_type} data" if named else "unknown picture data"
     reason = f"size_bytes={len(data)} of {what} do not decode ({type(error).__name__})"

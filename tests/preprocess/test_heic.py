@@ -45,8 +45,11 @@ def test_without_the_package_the_reason_names_what_to_install(monkeypatch):
     assert raised.value.code == 3001
 
 
-def test_a_format_that_nothing_here_decodes_is_named():
-    container = bytes.fromhex("0000000c4a584c200d0a870a") + bytes(200)  # as JPEG XL begins (ISO/IEC 18181-2)
+@pytest.mark.parametrize(
+    "head", ["0000000c4a584c200d0a870a", "ff0a"]
+)  # JPEG XL in its container (ISO/IEC 18181-2), bare
+def test_a_format_that_nothing_here_decodes_is_named(head):
+    container = bytes.fromhex(head) + bytes(200)
     with pytest.raises(UnreadableItem, match="JPEG XL pictures have no decoder here") as raised:
         image_track(container, settings=SETTINGS)
     assert raised.value.code == 3001
