@@ -280,11 +280,8 @@ class Decoding:
         decoded."""
         self._container, self._streams, self._origin_s = container, streams, origin_s
         self._counted, self.num_counted, self._seen = counted, 0, seen
-        self.packets, self.errors = (
-            Counter[str](),
-            Counter[str](),
-        )  # by type of stream: all, and those that do not decode
-        self.num_encrypted = Counter[str]()  # of the errors
+        # by type of stream: all packets, those that do not decode, and of these the encrypted ones
+        self.packets, self.errors, self.num_encrypted = Counter[str](), Counter[str](), Counter[str]()
         self.num_bytes = 0  # of packets that decode
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
