@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mmlake.catalog.catalog import Catalog
 from mmlake.catalog.columns import is_taken
+from mmlake.catalog.hashes import version_of
 from mmlake.catalog.join import CATALOG_SCHEMA, NOT_JUDGED, rows, vector_column
 from mmlake.catalog.settings import CatalogSettings
 from mmlake.catalog.source_fields import FieldTypes
@@ -21,4 +22,5 @@ __all__ = [
     "is_taken",
     "rows",
     "vector_column",
+    "version_of",
 ]

@@ -9,7 +9,6 @@ modality, stays.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from mmlake.catalog import search as searching
 from mmlake.catalog.columns import STORED
 from mmlake.catalog.files import NAME as FILES
 from mmlake.catalog.files import TableFiles, is_of_machine
-from mmlake.catalog.hashes import row_hashes
+from mmlake.catalog.hashes import row_hashes, version_of
 from mmlake.catalog.indexes import has_index, has_text_index, index_anew, index_text, index_vectors
 from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.opened import NAME as _TABLE
@@ -62,6 +61,8 @@ class Catalog:
         rows = _checked(rows)
         with self._writing():
             table = self._widened(rows)
+            if not rows.num_rows:  # of a modality without units: it may have brought columns
+                return {"inserted": 0, "updated": 0, "unchanged": 0}
             rows = _hashed(_with_old_vectors(table, rows))
             stored = _columns(table, ["digest", "row_hash", "modality", "status"])
             new, changed = _split(rows, stored, self._modalities)
@@ -130,7 +131,7 @@ class Catalog:
     def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
         """Rows sorted by digest; without `columns`, every column but the vectors and the row hash."""
         if (table := self._open()) is None:
-            return CATALOG_SCHEMA.empty_table() if columns is None else CATALOG_SCHEMA.empty_table().select(columns)
+            return CATALOG_SCHEMA.empty_table() if columns is None else STORED.empty_table().select(columns)
         found = _columns(table, columns or searching.readable(table), where=self._opened.checked(table, where))
         return found.sort_by("digest") if "digest" in found.column_names and found.num_rows else found
 
@@ -157,12 +158,8 @@ class Catalog:
     def encoders(self) -> list[str]:
         """The vector columns' names without their prefix, sorted: what `encoder` accepts, next to the encoder's own
         spelling."""
-        table = self._open()
-        return (
-            []
-            if table is None
-            else sorted(name.removeprefix("vector_") for name in table.schema.names if is_vector(name))
-        )
+        names = [] if (table := self._open()) is None else self._opened.schema(table).names
+        return sorted(name.removeprefix("vector_") for name in names if is_vector(name))
 
     def columns(self) -> list[str]:
         """The columns that are stored, without vectors and row hash."""
@@ -174,9 +171,8 @@ class Catalog:
 
     def source_field_types(self) -> dict[str, str]:
         """Source field -> the type that it has over all rows, by name."""
-        table = self._open()
-        held = table is not None and METADATA in table.schema.names
-        return {field.name: str(field.type) for field in table.schema.field(METADATA).type} if held else {}
+        schema = STORED if (table := self._open()) is None else self._opened.schema(table)
+        return {one.name: str(one.type) for one in schema.field(METADATA).type} if METADATA in schema.names else {}
 
     def compact(self) -> None:
         """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old
@@ -223,13 +219,9 @@ class Catalog:
     def data_version(self, modality: str | None = None) -> str:
         """SHA-256 over the sorted digests and row hashes: equal rows give an equal version, whatever the order they
         came in. modality: whose rows; None for all."""
-        hasher = hashlib.sha256()
-        table = self._open()
-        if table is not None:
-            stored = _columns(table, ["digest", "row_hash"], where=_of(modality)).sort_by("digest")
-            for digest, row_hash in zip(stored["digest"].to_pylist(), stored["row_hash"].to_pylist(), strict=True):
-                hasher.update(f"{digest} {row_hash}\n".encode())
-        return hasher.hexdigest()
+        if (table := self._open()) is None:
+            return version_of(STORED.empty_table())
+        return version_of(_columns(table, ["digest", "row_hash"], where=_of(modality)).sort_by("digest"))
 
     def is_sound(self) -> bool:
         """Whether the table can be read: no file of it is missing or changed."""

@@ -62,3 +62,11 @@ def _vector_bytes(column: pa.ChunkedArray) -> Iterator[bytes | None]:
         for valid in present:  # flatten() leaves null vectors out
             yield matrix_ND[position].tobytes() if valid else None
             position += int(valid)
+
+
+def version_of(rows: pa.Table) -> str:
+    """The data version of these rows. rows: digest and row_hash, sorted by digest."""
+    hasher = hashlib.sha256()
+    for digest, row_hash in zip(rows["digest"].to_pylist(), rows["row_hash"].to_pylist(), strict=True):
+        hasher.update(f"{digest} {row_hash}\n".encode())
+    return hasher.hexdigest()

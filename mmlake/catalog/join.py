@@ -338,9 +338,9 @@ def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) ->
     columns = {name: pa.nulls(len(digests), pa.float64()) for name in names}
     if measures is None:
         return columns
-    for name in names:
-        mine = measures.filter(pc.equal(measures["measure"], name)).group_by("digest").aggregate([("value", "min")])
-        columns[name] = _finite(_aligned(mine, digests, "value_min"))
+    least = measures.group_by(["digest", "measure"]).aggregate([("value", "min")])
+    for name in set(names).intersection(pc.unique(least["measure"]).to_pylist()):
+        columns[name] = _finite(_aligned(least.filter(pc.equal(least["measure"], name)), digests, "value_min"))
     return columns
 
 

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from mmlake.catalog import search as searching
 from mmlake.catalog.files import TableFiles
 from mmlake.optional import defer
@@ -31,6 +33,7 @@ class OpenedTable:
     def __init__(self, root: Path, files: TableFiles) -> None:
         self._root, self._files = root, files
         self._kept: tuple[object, Any, set[str]] | None = None  # what the writer wrote down, the table, sound filters
+        self._schema: tuple[Any, pa.Schema] | None = None  # the table that it is of
 
     def newest(self) -> Any:
         """The newest version of the table, which is there. Raises what Lance does."""
@@ -40,6 +43,15 @@ class OpenedTable:
         table = connect(self._root).open_table(NAME)
         self._kept = None if settled is None else (settled, table, set())
         return table
+
+    def schema(self, table: Any) -> pa.Schema:
+        """The schema of the table, for which Lance is asked once. table: what `newest` gave."""
+        if (known := self._schema) is not None and known[0] is table:
+            return known[1]
+        schema = table.schema
+        # a table that somebody writes may get other columns under the same object
+        self._schema = (table, schema) if (kept := self._kept) is not None and kept[1] is table else None
+        return schema
 
     def checked(self, table: Any, where: str | None) -> str | None:
         """See `mmlake.catalog.search.checked`; table: what `newest` gave."""

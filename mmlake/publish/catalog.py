@@ -83,10 +83,13 @@ def _updated(lake: Lake, modalities: tuple[str, ...], advance: Advance, run_id: 
     if left_out:
         kept = 0 if struct is None else struct.num_fields
         _LOG.info("catalog: %d source fields are columns, %d are left out (docs/catalog.md)", kept, left_out)
-    touched = {modality: units[modality] | _held(lake, modality) for modality in wanted}
+    held = _held(lake, wanted)
+    touched = {modality: units[modality] | held[modality] for modality in wanted}
     stamps = {}
     for modality in wanted:
-        made = _update(lake, modality, own[modality], struct, units[modality], run_id=run_id)
+        # what an upsert adds is expected, so that only what was there before it may be absent now
+        has_absent = not held[modality] <= units[modality]
+        made = _update(lake, modality, own[modality], struct, units[modality], has_absent=has_absent, run_id=run_id)
         stamps[modality] = replace(made, counts=made.counts | {"source_fields_left_out": left_out})
         advance(stamps[modality].num_rows)
     for other in _retyped(lake, wanted):
@@ -101,10 +104,11 @@ def _updated(lake: Lake, modalities: tuple[str, ...], advance: Advance, run_id: 
                 lake.catalog.upsert(rows.filter(pc.is_in(rows["digest"], value_set=wanted_digests)))
             stamps[other] = stamp
     lake.catalog.compact()
+    rows = lake.catalog.read(["digest", "modality", "row_hash"])
+    size_bytes = sum(path.stat().st_size for path in (lake.root / NAME).rglob("*") if path.is_file())
     for modality, stamp in stamps.items():
-        stamps[modality] = lake.tables.mark(
-            catalog_slot(modality), _finished(lake, modality, stamp, expected=units[modality])
-        )
+        finished = _finished(rows, size_bytes, modality, stamp, expected=units[modality])
+        stamps[modality] = lake.tables.mark(catalog_slot(modality), finished)
     lake.tables.remove(FORMER)
     return stamps
 
@@ -150,10 +154,11 @@ def _update(
     struct: pa.StructType | None,
     expected: set[str],
     *,
+    has_absent: bool = True,
     run_id: str,
 ) -> Stamp:
     """The stamp of the modality's rows, which are now those of its tables; what the catalog says of them as a whole is
-    not in it yet."""
+    not in it yet. has_absent: whether there may be rows of units that are no more."""
     started, inputs = Stopwatch(), catalog_inputs(lake, modality)
     kinds = {} if struct is None else {struct.field(at).name: struct.field(at).type for at in range(struct.num_fields)}
     inputs[_FIELDS] = canonical_json({name: str(kinds[name]) for name in sorted(fields.names & kinds.keys())})
@@ -166,7 +171,7 @@ def _update(
         if share.below is None:  # the last one: a row that is missing is known before anything is left out
             contracts.same_keys(border, expected, made)
         counts.update(lake.catalog.upsert(rows))
-    counts["removed"] = lake.catalog.remove_absent(expected, modality=modality)
+    counts["removed"] = lake.catalog.remove_absent(expected, modality=modality) if has_absent else 0
     return Stamp(
         data_version="",
         schema_version=1,
@@ -181,28 +186,32 @@ def _update(
     )
 
 
-def _finished(lake: Lake, modality: str, stamp: Stamp, *, expected: set[str]) -> Stamp:
-    """The stamp with what the catalog holds of the modality once all rows are written. Raises ContractBroken."""
-    held = lake.catalog.read(["digest", "modality"])
-    own = pc.equal(held["modality"], modality)
-    claimed = pc.or_(own, pc.is_in(held["digest"], value_set=pa.array(sorted(expected), pa.string())))
+def _finished(rows: pa.Table, size_bytes: int, modality: str, stamp: Stamp, *, expected: set[str]) -> Stamp:
+    """The stamp with what the catalog holds of the modality once all rows are written. rows: digest, modality and
+    row_hash of all, sorted by digest. Raises ContractBroken."""
+    own = pc.equal(rows["modality"], modality)
+    claimed = pc.or_(own, pc.is_in(rows["digest"], value_set=pa.array(sorted(expected), pa.string())))
     accounted = contracts.same_keys(
-        f"{modality}: stage tables -> catalog", expected, held.filter(claimed)["digest"].to_pylist()
+        f"{modality}: stage tables -> catalog", expected, rows.filter(claimed)["digest"].to_pylist()
     )
-    num_rows = held.filter(own).num_rows
-    size = sum(path.stat().st_size for path in (lake.root / NAME).rglob("*") if path.is_file())
+    held = rows.filter(own)
     return replace(
         stamp,
-        data_version=lake.catalog.data_version(modality),
-        num_rows=num_rows,
-        size_bytes=size * num_rows // max(held.num_rows, 1),
+        data_version=catalog.version_of(held),
+        num_rows=held.num_rows,
+        size_bytes=size_bytes * held.num_rows // max(rows.num_rows, 1),
         counts=stamp.counts | {"accounted": accounted},
     )
 
 
-def _held(lake: Lake, modality: str) -> set[str]:
-    """The digests whose row is of the modality."""
-    return set(lake.catalog.read(["digest"], where=f"modality = '{modality}'")["digest"].to_pylist())
+def _held(lake: Lake, modalities: Collection[str]) -> dict[str, set[str]]:
+    """Modality -> the digests whose row is of it."""
+    names = ", ".join(f"'{modality}'" for modality in modalities)
+    rows = lake.catalog.read(["digest", "modality"], where=f"modality IN ({names})")
+    return {
+        modality: set(rows.filter(pc.equal(rows["modality"], modality))["digest"].to_pylist())
+        for modality in modalities
+    }
 
 
 def unit_digests(lake: Lake, modality: str) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mmlake.catalog import opened, search
@@ -36,6 +37,23 @@ def test_a_table_is_opened_once_between_two_writers(tmp_path: Path, opens) -> No
     opens.clear()
     assert [catalog.count(), catalog.read().num_rows, len(catalog.columns()) > 3] == [1, 1, True]
     assert len(opens) == 1
+
+
+def test_the_columns_are_asked_of_lance_once_between_two_writers(tmp_path: Path, monkeypatch) -> None:
+    catalog, asked = Catalog(tmp_path), []
+    catalog.upsert(simple("one"))
+    table = type(catalog._open())
+    schema = table.schema.fget
+    monkeypatch.setattr(table, "schema", property(lambda self: asked.append(1) or schema(self)))
+    before = catalog.encoders(), catalog.source_field_types(), catalog.encoders()
+    assert (len(asked), before[0]) == (1, before[2])
+    Catalog(tmp_path).upsert(_with_another_encoder(simple("two")))
+    assert set(catalog.encoders()) == {*before[0], "other"}
+
+
+def _with_another_encoder(rows: pa.Table) -> pa.Table:
+    vectors = pa.array([[1.0, 0.0]] * rows.num_rows, pa.list_(pa.float32(), 2))
+    return rows.append_column("vector_other", vectors)
 
 
 @pytest.mark.parametrize("writer", ["itself", "another"])

@@ -56,6 +56,22 @@ def _hashes(lake: Lake, modality: str) -> list[tuple[str, str]]:
     return list(zip(rows["digest"].to_pylist(), rows["row_hash"].to_pylist(), strict=True))
 
 
+def test_the_rows_of_all_modalities_are_listed_twice_however_many_modalities_there_are(lake: Lake, monkeypatch) -> None:
+    """Once before they are written and once behind; rows that are absent are searched for where there may be any."""
+    kind, listed, searched = type(lake.catalog), [], []
+    read, remove = kind.read, kind.remove_absent
+    monkeypatch.setattr(kind, "read", lambda self, *args, **given: listed.append(args) or read(self, *args, **given))
+    monkeypatch.setattr(
+        kind, "remove_absent", lambda self, *args, **given: searched.append(given) or remove(self, *args, **given)
+    )
+    _land(lake, {"new.jsonl": make.jsonl([make.prose(9)])})
+    publish.update_catalog(lake)
+    assert (len(listed), searched) == (2, [])
+    _land(lake, {"t.jsonl": _records(1999)})
+    stamps = publish.update_catalog(lake)
+    assert (searched, stamps["text"].counts["removed"]) == ([{"modality": "text"}], 1)
+
+
 def test_a_changed_modality_is_the_only_one_that_is_out_of_date_and_rewritten(lake: Lake, monkeypatch) -> None:
     before = {modality: lake.tables.stamp(catalog_slot(modality)) for modality in lake.parts.modalities}
     pictures = _hashes(lake, "image")
