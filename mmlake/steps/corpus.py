@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -24,10 +24,11 @@ from mmlake.tables import Slot
 
 
 def _near(job: Job) -> pa.Table:
+    nodes = standing.nodes(job)
     return dedup.near_pairs(
         standing.Fingerprints(job),
-        job.row.tiers,
-        nodes=standing.nodes(job),
+        job.row.tiers if nodes.num_rows else (),  # most lakes lack a modality
+        nodes=nodes,
         criteria=job.row.survivors,
         settings=job.lake.settings.dedup,
         kept=_kept_joins(job),
@@ -51,6 +52,7 @@ def _kept_joins(job: Job) -> dedup.KeptJoins:
     return dedup.KeptJoins(job.lake.root / "kept" / job.modality, canonical_json(made_with))
 
 
+@cache
 def _release_of(library: str) -> str:
     try:
         return version(library)

@@ -17,6 +17,17 @@ from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
 
 PRINTS = ["digest", "method", "hashes", "status"]  # columns of fingerprints that are compared
+_NODES = pa.schema(  # the columns that every modality has of its compared units
+    [
+        ("digest", pa.string()),
+        ("parent_digest", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("priority", pa.int32()),
+        ("is_clean", pa.bool_()),
+        ("num_occurrences", pa.int32()),
+    ]
+)
 INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows are made of
 
 
@@ -55,6 +66,9 @@ def nodes(job: Job) -> pa.Table:
     criteria."""
     tables = job.lake.tables
     digests = compared(job)
+    criteria = [one for one in job.row.survivors if one.is_of_column]
+    if not len(digests):  # three steps would read four tables for it
+        return pa.schema([*_NODES, *(pa.field(one.name, pa.float64()) for one in criteria)]).empty_table()
     units = tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
     units = units.take(pc.index_in(digests, value_set=_one(units["digest"])))
     parents = units["parent_digest"]
@@ -71,7 +85,6 @@ def nodes(job: Job) -> pa.Table:
         "is_clean": pc.is_in(digests, value_set=clean),
         "num_occurrences": occurrences["num"].take(at).cast(pa.int32()),
     }
-    criteria = [one for one in job.row.survivors if one.is_of_column]
     measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
     tracked = sorted({one.column for one in criteria if one.table == "tracks"})
     tracks = tables.concat("tracks", job.modality, columns=["digest", *tracked])

@@ -33,6 +33,8 @@ def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] =
     unit away, the unit goes to another survivor that it has an edge with, or stays. Raises ContractBroken where a pair
     names a digest without a node, or a node comes twice.
     """
+    if not nodes.num_rows and not pairs.num_rows:
+        return schemas.empty(schemas.CLUSTERS)
     nodes = nodes.sort_by("digest").combine_chunks()
     digests = pa.chunked_array(nodes["digest"], pa.string()).combine_chunks()
     num = len(digests)
