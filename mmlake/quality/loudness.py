@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.quality.signal_kernels import filtered
+
 # N hops, C channels
 _HOP_S, _BLOCK_HOPS = 0.1, 4  # blocks of 400 ms that overlap by three quarters
 _OFFSET_DB, _ABSOLUTE_LUFS, _RELATIVE_LU = -0.691, -70.0, -10.0
@@ -27,15 +29,13 @@ class Loudness:
 
     def add(self, block: NDArray[np.float32], rate_hz: int) -> None:
         """Take the next block, shape (num_samples, num_channels). One with other channels begins anew."""
-        from scipy.signal import sosfilt
-
         if rate_hz < _MIN_RATE_HZ or not len(block):
             return
         num_channels = block.shape[1]
         if rate_hz != self.rate_hz or self.rest.shape[1] != num_channels:
             self.rate_hz, self.rest = rate_hz, np.zeros((0, num_channels))
             self.states = [np.zeros((2, 2, num_channels))]
-        weighted, self.states[0] = sosfilt(_filters(rate_hz), block, axis=0, zi=self.states[0])
+        weighted, self.states[0] = filtered(_filters(rate_hz), block, self.states[0])
         weighted = np.concatenate([self.rest, weighted])
         size = round(_HOP_S * rate_hz)
         num_hops = len(weighted) // size

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mmlake.quality.measurement import Measurement, Measures, Subject
+from mmlake.quality.signal_kernels import prominences
 
 # T frames, F frequencies, S seconds
 _RATE_HZ = 16_000
@@ -82,10 +83,7 @@ def _without_hum(activation_SF: np.ndarray) -> np.ndarray:
 
 def _clearest(activation_F: np.ndarray) -> float:
     """The sum of how far the clearest lines stand out, 0 to 5."""
-    from scipy.signal import find_peaks, peak_prominences
-
-    peaks, _ = find_peaks(activation_F)
-    return float(np.sort(peak_prominences(activation_F, peaks)[0])[::-1][:_NUM_LINES].sum()) if len(peaks) else 0.0
+    return float(np.sort(prominences(activation_F))[::-1][:_NUM_LINES].sum())
 
 
 def music_measures(subject: Subject) -> Measures:
