@@ -7,11 +7,13 @@ import numpy as np
 _COMMON = "the of and to in a is that for it was on with as by at from his her this an be are or had not but".split()
 _STEMS = [f"{one}{two}" for one in ("ka", "mo", "ti", "re", "su", "bel", "gra") for two in ("lan", "ver", "dor", "min")]
 _RARE = [stem + end for stem in _STEMS for end in ("", "s", "ed", "ing", "ly", "ness", "al", "er", "ist", "ous", "ure")]
+_DRAWN = np.array(_COMMON), np.array(_RARE)  # of a list, each draw would make an array first
 
 
 def words(rng, num):
     """So many words, four in ten of them common ones."""
-    return [str(rng.choice(_COMMON if rng.random() < 0.4 else _RARE)) for _ in range(num)]
+    common, rare = _DRAWN
+    return [str(rng.choice(common if rng.random() < 0.4 else rare)) for _ in range(num)]
 
 
 def sentences(rng, num_words):

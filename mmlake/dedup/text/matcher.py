@@ -118,7 +118,8 @@ class TextMatcher:
         """The same, where closeness is the Jaccard, also of a text inside another one: by containment what holds the
         most, an original with an advertisement in it, would be the closest to all that was cut out of either."""
         small, large = (side(self._sizes[left], self._sizes[right]) for side in (np.minimum, np.maximum))
-        held = np.where(np.isin(found.relation, (INSIDE, HOLDS)), found.score, 0.0) * small
+        is_held = (found.relation == INSIDE) | (found.relation == HOLDS)
+        held = np.where(is_held, found.score, 0.0) * small
         return found.closer(np.where(held > 0, held / np.maximum(1, small + large - held), found.score))
 
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
