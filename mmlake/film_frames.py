@@ -10,13 +10,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mmlake.keyframe_blocks import packed_blocks
+from mmlake.keyframe_blocks import NUM_BYTES, packed_blocks
 from mmlake.picture_pieces import PIECE_PX, pieces
 from mmlake.video_quantizer import quantizer_step
 
@@ -43,7 +43,7 @@ _SCHEMA = pa.schema(
         pa.field("position", pa.int64(), nullable=False),
         pa.field("plane", pa.binary(SIDE * SIDE), nullable=False),
         pa.field("moment", pa.binary(_MOMENT_BYTES)),
-        pa.field("blocks", pa.binary()),
+        pa.field("blocks", pa.binary(NUM_BYTES)),
     ]
 )
 
@@ -126,20 +126,29 @@ class FrameKeeper:
             return
         planes = np.stack([one.plane for one in self._waiting])
         planes[1:] -= planes[:-1].copy()  # modulo 256: most of a picture is as it was
-        columns = [
-            pa.array([one.time_s for one in self._waiting], pa.float64()),
-            pa.array([one.position for one in self._waiting], pa.int64()),
-            pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(SIDE * SIDE), len(planes), [None, pa.py_buffer(np.ascontiguousarray(planes))]
-            ),
-            pa.array(
-                [None if one.moment is None else one.moment.tobytes() for one in self._waiting],
-                pa.binary(_MOMENT_BYTES),
-            ),
-            pa.array([one.blocks for one in self._waiting], pa.binary()),
+        columns = [  # of buffers: pyarrow imports pandas, in every worker, to see whether a list is one of its columns
+            _column(pa.float64(), np.array([one.time_s for one in self._waiting], np.float64)),
+            _column(pa.int64(), np.array([one.position for one in self._waiting], np.int64)),
+            _column(pa.binary(SIDE * SIDE), planes),
+            _sparse(_MOMENT_BYTES, [None if one.moment is None else one.moment.tobytes() for one in self._waiting]),
+            _sparse(NUM_BYTES, [one.blocks for one in self._waiting]),
         ]
         self._writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
         self._waiting.clear()
+
+
+def _column(kind: pa.DataType, values: NDArray[Any], is_there: NDArray[np.bool_] | None = None) -> pa.Array:
+    """The values as a column. values: a row each, as wide as the type. is_there: which are not null; None: all."""
+    valid = None if is_there is None else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _sparse(width: int, values: list[bytes | None]) -> pa.Array:
+    """Values of so many bytes as a column, most of which may be null."""
+    is_there = np.array([value is not None for value in values])
+    packed = b"".join(bytes(width) if value is None else value for value in values)
+    held = np.frombuffer(packed, np.uint8).reshape(-1, width)
+    return _column(pa.binary(width), held, None if is_there.all() else is_there)
 
 
 def kept_frames(data: bytes) -> Iterator[GridFrame]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -51,3 +54,38 @@ def test_the_step_reads_kept_frames_and_no_film_unless_the_grid_is_another(store
     monkeypatch.setattr(video_fingerprints, "open_media", lambda path: opened.append(path) or decoded(path))
     assert fingerprints(units, store).equals(expected)
     assert not opened
+
+
+def test_kept_frames_are_packed_as_lists_of_them_would_be_and_no_worker_imports_pandas_for_it():
+    """The bytes are blobs, named by their digest: other bytes of equal frames would be another blob."""
+    done = subprocess.run([sys.executable, "-c", _PACKED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True", "False", "True"]
+
+
+_PACKED = """
+import io, sys
+import numpy as np, pyarrow as pa
+from mmlake import film_frames as kept
+rng = np.random.default_rng(1)
+for has_all in (False, True):  # the last one's bytes are compared
+    keeper = kept.FrameKeeper()
+    for at in range(20):
+        plane = rng.integers(0, 256, (kept.SIDE, kept.SIDE), np.uint8)
+        moment = rng.integers(0, 256, kept._MOMENT_BYTES, np.uint8) if has_all or at % 8 == 0 else None
+        keeper._waiting.append(kept.GridFrame(at / 8, at, plane, moment))
+    keeper._num, frames = 20, [*keeper._waiting]
+    packed = keeper.packed()
+    again = list(kept.kept_frames(packed))
+    print(all(np.array_equal(x, y) for one, two in zip(frames, again, strict=True) for x, y in zip(one, two)))
+    if not has_all:
+        is_imported = "pandas" in sys.modules
+planes = np.stack([one.plane for one in frames])
+planes[1:] -= planes[:-1].copy()
+columns = [[one.time_s for one in frames], [one.position for one in frames], [one.tobytes() for one in planes],
+           [one.moment.tobytes() for one in frames]]
+sink = io.BytesIO()
+with pa.ipc.new_stream(sink, kept._SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)) as to:
+    to.write_batch(pa.record_batch([pa.array(one, field.type) for one, field in zip(columns, kept._SCHEMA)],
+                                   schema=kept._SCHEMA))
+print(is_imported, sink.getvalue() == packed)
+"""
