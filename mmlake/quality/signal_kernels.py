@@ -2,7 +2,7 @@
 of processor time in every worker that measures a sound.
 
 The numbers are those of the package, bit for bit. Its modules are not a public interface: where a release has them no
-more, the package itself is asked.
+more, or they want other arguments, the package itself is asked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PACKAGE = "scipy.signal"
+_ANOTHER_RELEASE = (ImportError, AttributeError, TypeError, ValueError)
 
 
 def filtered(
@@ -26,39 +27,42 @@ def filtered(
 
     sections: shape (S, 6). block_NC: N samples, C channels. states: shape (S, 2, C), zeros at first. As
     `scipy.signal.sosfilt`."""
-    if (kernels := _compiled("_sosfilt")) is None:
+    samples_CN = np.array(block_NC.T, np.float64, order="C")
+    states_CS2 = np.array(np.moveaxis(states, 2, 0), order="C")
+    try:
+        _compiled("_sosfilt")._sosfilt(np.ascontiguousarray(sections), samples_CN, states_CS2)  # in place
+    except _ANOTHER_RELEASE:
         from scipy.signal import sosfilt
 
         block, after = sosfilt(sections, block_NC, axis=0, zi=states)
         return block, after
-    samples_CN = np.array(block_NC.T, np.float64, order="C")
-    states_CS2 = np.ascontiguousarray(np.moveaxis(states, 2, 0))
-    states_CS2 = states_CS2.copy() if np.shares_memory(states_CS2, states) else states_CS2
-    kernels._sosfilt(np.ascontiguousarray(sections), samples_CN, states_CS2)  # in place
     return samples_CN.T, np.moveaxis(states_CS2, 0, 2)
 
 
 def prominences(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far each peak stands out from what is around it, in their order. As `scipy.signal.find_peaks` and
     `scipy.signal.peak_prominences`."""
-    if (kernels := _compiled("_peak_finding_utils")) is None:
+    numbers = np.ascontiguousarray(values, np.float64)
+    try:
+        kernels = _compiled("_peak_finding_utils")
+        peaks, _, _ = kernels._local_maxima_1d(numbers)
+        return np.asarray(kernels._peak_prominences(numbers, peaks, -1)[0])  # -1: as far as the values go
+    except _ANOTHER_RELEASE:
         from scipy.signal import find_peaks, peak_prominences
 
         return np.asarray(peak_prominences(values, find_peaks(values)[0])[0])
-    numbers = np.ascontiguousarray(values, np.float64)
-    peaks, _, _ = kernels._local_maxima_1d(numbers)
-    return np.asarray(kernels._peak_prominences(numbers, peaks, -1)[0])  # -1: as far as the values go
 
 
 @cache
-def _compiled(name: str) -> ModuleType | None:
-    """The compiled module of `scipy.signal` without the package's own code; None where there is none of that name."""
+def _compiled(name: str) -> ModuleType:
+    """The compiled module of `scipy.signal` without the package's own code. Raises ImportError where there is none of
+    that name."""
     import scipy
 
     parts = _PACKAGE.split(".")[1:]
     spec = PathFinder.find_spec(f"{_PACKAGE}.{name}", [str(Path(place, *parts)) for place in scipy.__path__])
     if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
-        return None
+        raise ImportError(f"{_PACKAGE} has no compiled module {name}")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

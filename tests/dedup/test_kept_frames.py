@@ -72,7 +72,8 @@ for has_all in (False, True):  # the last one's bytes are compared
     for at in range(20):
         plane = rng.integers(0, 256, (kept.SIDE, kept.SIDE), np.uint8)
         moment = rng.integers(0, 256, kept._MOMENT_BYTES, np.uint8) if has_all or at % 8 == 0 else None
-        keeper._waiting.append(kept.GridFrame(at / 8, at, plane, moment))
+        blocks = rng.bytes(kept.NUM_BYTES) if has_all or at == 3 else None
+        keeper._waiting.append(kept.GridFrame(at / 8, at, plane, moment, blocks))
     keeper._num, frames = 20, [*keeper._waiting]
     packed = keeper.packed()
     again = list(kept.kept_frames(packed))
@@ -82,7 +83,7 @@ for has_all in (False, True):  # the last one's bytes are compared
 planes = np.stack([one.plane for one in frames])
 planes[1:] -= planes[:-1].copy()
 columns = [[one.time_s for one in frames], [one.position for one in frames], [one.tobytes() for one in planes],
-           [one.moment.tobytes() for one in frames]]
+           [one.moment.tobytes() for one in frames], [one.blocks for one in frames]]
 sink = io.BytesIO()
 with pa.ipc.new_stream(sink, kept._SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)) as to:
     to.write_batch(pa.record_batch([pa.array(one, field.type) for one, field in zip(columns, kept._SCHEMA)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,24 @@ from mmlake.quality.loudness import Loudness, _filters
 from mmlake.quality.signal_kernels import filtered, prominences
 
 
-@pytest.fixture(params=["compiled modules", "package"])
+def gone(name: str) -> ModuleType:
+    raise ImportError(name)
+
+
+OTHERS = {
+    "the package, where there are no such modules": gone,
+    "the package, where they have other functions": lambda name: ModuleType(name),
+    "the package, where these want other arguments": lambda name: SimpleNamespace(
+        _sosfilt=lambda samples: None, _local_maxima_1d=lambda: None
+    ),
+}
+
+
+@pytest.fixture(params=["compiled modules", *OTHERS])
 def of(request, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where the functions come from."""
-    if request.param == "package":
-        monkeypatch.setattr(signal_kernels, "_compiled", lambda name: None)
+    if request.param in OTHERS:
+        monkeypatch.setattr(signal_kernels, "_compiled", OTHERS[request.param])
     return request.param
 
 
