@@ -11,10 +11,12 @@ there.
 from __future__ import annotations
 
 import logging
+import operator
 import resource
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,16 @@ def max_open() -> int:
     """How many shards may be open: a quarter of the files that this process may open, within bounds."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MAX_OPEN if soft == resource.RLIM_INFINITY else max(_MIN_OPEN, min(_MAX_OPEN, soft // 4))
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One way through the samples: where it began, which nothing changes any more, and how far it came."""
+
+    seed: int
+    epoch: int
+    start: int  # the first global position
+    taken: int = 0  # ordinals of its rank, or of its worker, that it has passed
 
 
 class ShardStream:
@@ -78,12 +90,9 @@ class ShardStream:
         ranks may differ by one; "drop" leaves out the last N mod W. mixture: give samples out as often as the weights,
         temperature and epochs of the version's recipe say, where it has some; else, and without shuffling, each once.
         """
-        for name, value, known in (
-            ("on_corrupt", on_corrupt, ("error", "skip")),
-            ("tail", tail, ("keep", "drop")),
-        ):
-            if value not in known:
-                raise SettingsError(f"{name} is {value!r}, expected one of {known}")
+        _check_choices(on_corrupt=on_corrupt, tail=tail)
+        rank, world_size = _whole("rank", rank), _whole("world_size", world_size)
+        epoch, batch_size = _whole("epoch", epoch), _whole("batch_size", batch_size)
         if not 0 <= rank < world_size or batch_size < 1:
             raise SettingsError(
                 f"rank {rank} of world_size {world_size} with batch_size {batch_size}: expected 0 <= rank < "
@@ -99,7 +108,8 @@ class ShardStream:
         self._ends = np.cumsum([shard.num_samples for shard in self._shards], dtype=np.int64).tolist()
         self.num_samples: int = self._ends[-1] if self._ends else 0
         self.num_positions: int = self._mixed.num_positions if self._mixed is not None else self.num_samples
-        self.seed: int = seed if seed is not None else self._mixed.seed if self._mixed is not None else 0
+        of_recipe = self._mixed.seed if self._mixed is not None else 0
+        self.seed: int = of_recipe if seed is None else _whole("seed", seed)
         self.epoch, self.shuffle, self.rank, self.world_size = epoch, shuffle, rank, world_size
         self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
         self._decoders, self._weights, self._verify = decoders(decode, films), weights, checked_mode(verify)
@@ -108,23 +118,49 @@ class ShardStream:
         self._groups, self._max_open, self._num_open_samples = RowGroups(), max_open(), 0
         # shards that need no second full check when they are opened again, as their files were
         self._verified: dict[int, tuple[int, int] | None] = {}
-        # the first global position that is not used up; positions that this process has passed since then
-        self._start, self._taken = 0, 0
+        self._start = 0  # the first global position that is not used up
+        self._passed = 0  # what a worker had passed when its state was saved; the next pass begins behind it
+        self._pass = self._new_pass()
 
     def __len__(self) -> int:
         """Samples that this rank still gives out in this epoch."""
-        left = self.num_positions - self._start
+        return self._num_left(self._start)
+
+    def _num_left(self, start: int) -> int:
+        """Samples of this rank from that position on."""
+        left = self.num_positions - start
         return left // self.world_size if self.tail == "drop" else max(0, -(-(left - self.rank) // self.world_size))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return self.iterate()
+        samples = self.iterate()
+        return self._to_the_end(samples, self._pass)
+
+    def _to_the_end(self, samples: Iterator[dict[str, Any]], begun: _Pass) -> Iterator[dict[str, Any]]:
+        yield from samples
+        if self._pass is begun:
+            self._start = 0  # a loaded position is used up: the next pass is a whole epoch
 
     def iterate(self, *, worker: int = 0, num_workers: int = 1) -> Iterator[dict[str, Any]]:
-        """The samples of one worker of this rank, from the resumed position to the end of the epoch."""
-        self._taken = 0
-        for number in self._numbers(worker, num_workers):
-            self._taken += 1
-            if (sample := self._sample_or_skip(number)) is not None:
+        """The samples of one worker of this rank, from the resumed position to the end of the epoch. `state_dict`
+        counts the pass that began last; `set_epoch` and `load_state_dict` are for the next one, and change none that
+        has begun."""
+        begun = self._pass = self._new_pass()
+        self._passed = 0
+        return self._samples(begun, worker, num_workers)
+
+    def _pass_over(self, num_samples: int) -> None:
+        """Let the next pass, which is a worker's, begin behind so many of its own samples."""
+        self._passed = num_samples
+        self._pass = self._new_pass()
+
+    def _new_pass(self) -> _Pass:
+        return _Pass(self.seed, self.epoch, self._start, self._passed)
+
+    def _samples(self, begun: _Pass, worker: int, num_workers: int) -> Iterator[dict[str, Any]]:
+        for number in self._numbers(begun, worker, num_workers):
+            sample = self._sample_or_skip(number)
+            begun.taken += 1  # not before: where the sample raises, a state goes on with it
+            if sample is not None:
                 yield sample
 
     def sample(self, number: int) -> dict[str, Any]:
@@ -157,8 +193,12 @@ class ShardStream:
         return [shard.modality for shard in self._shards for _ in range(shard.num_samples)]
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin that epoch at its first position."""
-        self.epoch, self._start, self._taken = epoch, 0, 0
+        """Let the next pass be that epoch, from its first position; from the loaded one where a state of that epoch was
+        loaded, so that a loop which names each epoch goes on where it was."""
+        epoch = _whole("epoch", epoch)
+        if epoch != self.epoch:
+            self.epoch, self._start, self._passed = epoch, 0, 0
+        self._pass = self._new_pass()
 
     def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
         """Where to go on, the same on every rank that has taken equally many samples.
@@ -167,15 +207,18 @@ class ShardStream:
         `load_state_dict`; needed with DataLoader workers, which run ahead of the loop. Without it, the count of this
         process is used.
         """
-        taken = self._taken if num_samples is None else num_samples
-        position = min(self._start + taken * self.world_size, self.num_positions)
+        taken = self._pass.taken if num_samples is None else _whole("num_samples", num_samples)
+        if taken < 0:
+            raise SettingsError(f"num_samples is {taken}, expected 0 or more")
+        position = min(self._pass.start + taken * self.world_size, self.num_positions)
         return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self._identity()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from the state; rank, world size, workers and batch size may be others than before. Raises
         SettingsError for other data."""
-        if state.get("schema") != _STATE:
-            raise SettingsError(f"the loader state is of schema {state.get('schema')!r}, expected {_STATE}")
+        if not isinstance(state, Mapping) or state.get("schema") != _STATE:
+            schema = state.get("schema") if isinstance(state, Mapping) else type(state).__name__
+            raise SettingsError(f"the loader state is of schema {schema!r}, expected {_STATE}")
         differing = {
             name: (state.get(name), value) for name, value in self._identity().items() if state.get(name) != value
         }
@@ -184,14 +227,13 @@ class ShardStream:
                 "the loader state belongs to other data: "
                 + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items())
             )
-        if not 0 <= int(state["position"]) <= self.num_positions:
-            raise SettingsError(f"the loader state is at position {state['position']} of {self.num_positions} samples")
-        self.seed, self.epoch, self._start, self._taken = (
-            int(state["seed"]),
-            int(state["epoch"]),
-            int(state["position"]),
-            0,
+        seed, epoch, position = (
+            _whole(f"{name} of the loader state", state.get(name)) for name in ("seed", "epoch", "position")
         )
+        if not 0 <= position <= self.num_positions:
+            raise SettingsError(f"the loader state is at position {position} of {self.num_positions} samples")
+        self.seed, self.epoch, self._start, self._passed = seed, epoch, position, 0
+        self._pass = self._new_pass()
 
     def _close_oldest(self) -> None:
         """Close shards until those that are open keep their bounds. Many small shards may be open at once, since a
@@ -222,25 +264,25 @@ class ShardStream:
             "mixture": self._mixed.digest if self._mixed is not None else None,
         }
 
-    def _numbers(self, worker: int, num_workers: int) -> Iterator[int]:
-        """The sample numbers of one worker, in order."""
-        count, block = len(self), self.batch_size
-        for first in range(0, count, _CHUNK):  # no worker has more ordinals than its rank
+    def _numbers(self, begun: _Pass, worker: int, num_workers: int) -> Iterator[int]:
+        """The sample numbers of one worker in order, from the first that the pass has not passed."""
+        count, block = self._num_left(begun.start), self.batch_size
+        for first in range(begun.taken, count, _CHUNK):  # no worker has more ordinals than its rank
             local = np.arange(first, min(first + _CHUNK, count), dtype=np.int64)
             ordinals = ((local // block) * num_workers + worker) * block + local % block
             ordinals = ordinals[ordinals < count]
             if not len(ordinals):
                 return
-            positions = self._start + ordinals * self.world_size + self.rank
-            yield from self._at(positions).tolist()
+            positions = begun.start + ordinals * self.world_size + self.rank
+            yield from self._at(positions, seed=begun.seed, epoch=begun.epoch).tolist()
 
-    def _at(self, positions: np.ndarray) -> np.ndarray:
+    def _at(self, positions: np.ndarray, *, seed: int, epoch: int) -> np.ndarray:
         """The sample numbers at these positions of the epoch."""
         if self._mixed is not None:
-            return self._mixed.at(positions, seed=self.seed, epoch=self.epoch)
+            return self._mixed.at(positions, seed=seed, epoch=epoch)
         if not self.shuffle:
             return positions
-        return Permutation(self.num_samples, seed=self.seed, epoch=self.epoch).at(positions)
+        return Permutation(self.num_samples, seed=seed, epoch=epoch).at(positions)
 
     def _sample_or_skip(self, number: int) -> dict[str, Any] | None:
         place = bisect_right(self._ends, number)
@@ -284,3 +326,19 @@ class ShardStream:
             self._close_oldest()
         self._open.move_to_end(place)
         return shard
+
+
+def _whole(name: str, value: Any) -> int:
+    """The number as an int, numpy's too: the order depends on how a seed is written, and a state is JSON. Raises
+    SettingsError."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise SettingsError(f"{name} is {value!r}, expected a whole number") from None
+
+
+def _check_choices(**choices: str) -> None:
+    known = {"on_corrupt": ("error", "skip"), "tail": ("keep", "drop")}
+    for name, value in choices.items():
+        if value not in known[name]:
+            raise SettingsError(f"{name} is {value!r}, expected one of {known[name]}")
