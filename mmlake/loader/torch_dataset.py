@@ -3,38 +3,108 @@ torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch  # noqa: TID253 - this module is the lazily loaded one
 from torch.utils.data import IterableDataset, get_worker_info  # noqa: TID253
 
+from mmlake import checked_json
 from mmlake.errors import SettingsError
 from mmlake.loader.stream import ShardStream
+
+_SHARED_BYTES = 4096  # a flag, and the seed, epoch and position as JSON
+_WORKER = "worker"  # key of a state that is one worker's
 
 
 class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
     """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with
-    workers or without."""
+    workers or without.
+
+    What `set_epoch` and `load_state_dict` set lies in memory that is shared with the workers: those that outlive an
+    epoch (`persistent_workers=True`) read it when they begin the next one.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # set by workers, seen by the process that started them
-        self._in_workers = torch.zeros(1, dtype=torch.int8).share_memory_()  # type: ignore[no-untyped-call]
+        self._shared = torch.zeros(_SHARED_BYTES, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+        self._num_passes = 0  # of this worker
+        self._share()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         info = get_worker_info()
         if info is None:
-            return self.iterate()
-        self._in_workers[0] = 1
+            return super().__iter__()
+        self._shared[0] = 1
+        if self._num_passes:  # the first one begins where the dataset was when the DataLoader started its workers
+            self._take_over()
+        self._num_passes += 1
         return self.iterate(worker=info.id, num_workers=info.num_workers)
+
+    def set_epoch(self, epoch: int) -> None:
+        """See ShardStream. Call it between two passes of the DataLoader."""
+        super().set_epoch(epoch)
+        self._share()
 
     def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
         """See ShardStream. Raises SettingsError without num_samples once workers have run, for only the training
-        loop knows what it received."""
-        if num_samples is None and self._in_workers[0]:
+        loop knows what it received. Within a worker, where torchdata's StatefulDataLoader asks, it is the state of that
+        worker."""
+        if num_samples is None and (place := self._place()) is not None:
+            return super().state_dict(0) | {_WORKER: place | {"num_samples": self._pass.taken}}
+        if num_samples is None and self._shared[0]:
             raise SettingsError(
                 "the dataset is read by DataLoader workers, which run ahead of training; pass "
                 "state_dict(num_samples=batches * batch_size)"
             )
         return super().state_dict(num_samples)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ShardStream. The state of a worker goes on in the same place alone: rank, worker, their numbers and the
+        batch size; and for one pass."""
+        plain = dict(state) if isinstance(state, Mapping) else state
+        then = plain.pop(_WORKER, None) if isinstance(plain, dict) else None
+        passed = 0
+        if then is not None:
+            then, now = dict(then), self._place()
+            passed = then.pop("num_samples", 0)
+            if then != now:
+                raise SettingsError(
+                    f"the loader state is that of a DataLoader's worker, {then}, and this is {now or 'none'}; go on "
+                    "with equally many ranks, workers and samples of a batch, or save state_dict(num_samples=...)"
+                )
+        super().load_state_dict(plain)
+        self._pass_over(passed)
+        self._share()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._shared.is_shared():  # type: ignore[no-untyped-call]  # a copy has its own
+            self._shared = self._shared.clone().share_memory_()  # type: ignore[no-untyped-call]
+
+    def _place(self) -> dict[str, int] | None:
+        """Which worker of which rank this process is; None where it is none."""
+        info = get_worker_info()
+        if info is None:
+            return None
+        numbers = {"id": info.id, "num_workers": info.num_workers, "batch_size": self.batch_size}
+        return numbers | {"rank": self.rank, "world_size": self.world_size}
+
+    def _share(self) -> None:
+        """Let workers that live on begin their next pass where this process says."""
+        if get_worker_info() is not None:
+            return
+        data = checked_json.dumps({"seed": self.seed, "epoch": self.epoch, "start": self._start})
+        if len(data) >= _SHARED_BYTES:
+            raise SettingsError(f"seed and epoch take {len(data)} bytes, expected less than {_SHARED_BYTES}")
+        self._shared.numpy()[1:] = np.frombuffer(data.ljust(_SHARED_BYTES - 1), np.uint8)
+
+    def _take_over(self) -> None:
+        try:
+            values = checked_json.loads(self._shared.numpy()[1:].tobytes().rstrip())
+        except ValueError as error:
+            raise SettingsError(
+                "the epoch was set while workers began a pass; call set_epoch and load_state_dict between two passes"
+            ) from error
+        self.seed, self.epoch, self._start = values["seed"], values["epoch"], values["start"]
