@@ -26,6 +26,7 @@ Bad data is a row (status, reason, severity, code); bad code, settings or enviro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mmlake.error_codes import CODES
 
@@ -141,6 +142,16 @@ class UnreadableItem(Exception):
         super().__init__(f"{code} {CODES[code].name}: {reason}")
         self.code = code
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by what it holds, not by what it was made from: a process pool that cannot pass an error on breaks
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[UnreadableItem], args: tuple[Any, ...], state: dict[str, Any]) -> UnreadableItem:
+    error: UnreadableItem = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
