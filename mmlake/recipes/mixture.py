@@ -18,6 +18,9 @@ from mmlake.errors import SettingsError
 from mmlake.recipes.groups import check_by
 from mmlake.recipes.sql import near
 
+# n ** 10: of two groups one of which is twice as large, that has 99.9 % of the positions; n ** 1000 is no float
+_MIN_TEMPERATURE = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
@@ -39,8 +42,10 @@ class Mixture:
     def check(self, where: str) -> None:
         """Raises SettingsError where it is no mixture."""
         check_by(self.by, where=where)
-        if not 1e-3 <= self.temperature <= 1e6:
-            raise SettingsError(f"{where}: temperature is {self.temperature}, expected a number from 0.001 to 1000000")
+        if not _MIN_TEMPERATURE <= self.temperature <= 1e6:
+            raise SettingsError(
+                f"{where}: temperature is {self.temperature}, expected a number from {_MIN_TEMPERATURE} to 1000000"
+            )
         for name in ("weights", "epochs"):
             for group, value in getattr(self, name):
                 if not 0 <= value < 1e9:

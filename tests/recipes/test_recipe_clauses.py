@@ -271,6 +271,13 @@ def test_positions_of_groups_follow_weights_temperature_and_epochs(mixture: Mixt
     assert mixture.counts(sizes) == expected
 
 
+def test_the_lowest_temperature_has_numbers_for_any_sizes() -> None:
+    """A temperature of 0.001, which was admitted, ended the publication with an OverflowError."""
+    mixture = Mixture(by="source", temperature=0.1, weights=(("a", 9e8),))
+    mixture.check("m")
+    assert mixture.counts({"a": 10**9, "b": 10**9, "c": 3}) == {"a": 2 * 10**9 + 1, "b": 2, "c": 0}
+
+
 def test_a_weight_for_a_group_that_is_not_there_is_answered_with_near_names() -> None:
     with pytest.raises(SettingsError, match=r"weights name the group 'cooc' \(near: coco\)"):
         Mixture(by="source", weights=(("cooc", 2),)).check_groups(["coco", "web"], "x.toml")

@@ -147,6 +147,7 @@ def test_the_recipes_of_the_package_are_files_and_mean_what_they_meant() -> None
         ('name = "m"\n[[quotas]]\nby = "source"\nmax = 2', "quota 1: unknown key 'max'"),
         ('name = "m"\n[mixture]\nby = "source"', "changes nothing"),
         ('name = "m"\n[mixture]\nby = "source"\ntemperature = 0', "temperature is 0"),
+        ('name = "m"\n[mixture]\nby = "source"\ntemperature = 0.09', "expected a number from 0.1 to"),
         ('name = "m"\n[mixture]\nby = "source"\nweights = {a = -1}', "weights of 'a' is -1"),
         ('name = "m"\n[mixture]\nby = "source"\nweights = {a = "x"}', "weights.a is 'x', expected a number"),
         ('name = "m"\n[mixture]\nby = "source"\nweights = {a = nan}', "weights.a is 'nan', expected a number"),
