@@ -50,7 +50,7 @@ def _as_image(data: bytes) -> np.ndarray:
                 width_px, height_px = image.size
                 if width_px * height_px > _MAX_PIXELS:
                     raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
-                return np.asarray(shown(image).convert("RGB"))
+                return np.array(shown(image).convert("RGB"))  # a copy: what Pillow lends is read-only
     except (
         OSError,
         ValueError,

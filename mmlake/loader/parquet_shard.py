@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,22 +24,24 @@ _CACHE_BYTES = 64 << 20
 
 
 class RowGroups:
-    """Decoded row groups, the latest of all shards of a stream, in bounded memory."""
+    """Decoded row groups, the latest of all shards of a stream, in bounded memory; for several threads."""
 
     def __init__(self, max_bytes: int = _CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._tables: OrderedDict[tuple[str, int], pa.Table] = OrderedDict()
         self.size_bytes = 0
+        self._reading = threading.Lock()
 
     def get(self, name: str, number: int, file: pq.ParquetFile) -> pa.Table:
         """The row group of that number of the shard, which the file holds. Raises ShardCorrupt."""
         key = (name, number)
-        if (table := self._tables.get(key)) is None:
-            table = self._tables[key] = _read(name, lambda: file.read_row_group(number, use_threads=False))
-            self.size_bytes += table.nbytes
-            while self.size_bytes > self._max_bytes and len(self._tables) > 1:
-                self.size_bytes -= self._tables.popitem(last=False)[1].nbytes
-        self._tables.move_to_end(key)
+        with self._reading:
+            if (table := self._tables.get(key)) is None:
+                table = self._tables[key] = _read(name, lambda: file.read_row_group(number, use_threads=False))
+                self.size_bytes += table.nbytes
+                while self.size_bytes > self._max_bytes and len(self._tables) > 1:
+                    self.size_bytes -= self._tables.popitem(last=False)[1].nbytes
+            self._tables.move_to_end(key)
         return table
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -72,10 +75,21 @@ class ParquetShard:
             raise ShardCorrupt(
                 f"{path.name} has {table.num_rows} samples, expected {entry.num_samples}; write the shards again"
             )
-        self.keys: list[str] = table["key"].to_pylist()
-        self.weights: np.ndarray = np.array(table["weight"].to_pylist(), np.float32)
+        self._keys = table["key"].combine_chunks()  # as in OpenShard, no Python objects
+        self.weights: np.ndarray = np.from_dlpack(table["weight"].combine_chunks())
         counts = [self._file.metadata.row_group(at).num_rows for at in range(self._file.num_row_groups)]
         self._starts = np.cumsum([0, *counts])
+
+    @property
+    def keys(self) -> list[str]:
+        """The name of every sample, made anew."""
+        found: list[str] = self._keys.to_pylist()
+        return found
+
+    def key(self, number: int) -> str:
+        """The name of one sample."""
+        name: str = self._keys[number].as_py()
+        return name
 
     def members(self, number: int) -> dict[str, bytes]:
         """The members of the sample by ending. Raises ShardCorrupt where the file changed since it was opened."""
@@ -93,7 +107,7 @@ class ParquetShard:
     def member(self, number: int, ending: str) -> bytes:
         """One member of the sample. Raises ShardCorrupt where the sample has none of that ending."""
         if ending not in ENDINGS:
-            raise ShardCorrupt(f"{self.entry.name}: {self.keys[number]} has no {ending}; write the shards again")
+            raise ShardCorrupt(f"{self.entry.name}: {self.key(number)} has no {ending}; write the shards again")
         return self.members(number)[ending]
 
     def close(self) -> None:

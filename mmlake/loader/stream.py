@@ -13,9 +13,11 @@ from __future__ import annotations
 import logging
 import operator
 import resource
+import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +117,7 @@ class ShardStream:
         self._decoders, self._weights, self._verify = decoders(decode, films), weights, checked_mode(verify)
         self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
         self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
+        self._opening = threading.Lock()  # while the open shards change
         self._groups, self._max_open, self._num_open_samples = RowGroups(), max_open(), 0
         # shards that need no second full check when they are opened again, as their files were
         self._verified: dict[int, tuple[int, int] | None] = {}
@@ -171,7 +174,7 @@ class ShardStream:
         place = bisect_right(self._ends, number)
         shard = self._shard(place)
         within = number - (self._ends[place - 1] if place else 0)
-        sample: dict[str, Any] = {"__key__": shard.keys[within]}
+        sample: dict[str, Any] = {"__key__": shard.key(within)}
         if self._weights:
             sample["__weight__"] = float(shard.weights[within])
         for ending, data in shard.members(within).items():
@@ -236,12 +239,11 @@ class ShardStream:
         self._pass = self._new_pass()
 
     def _close_oldest(self) -> None:
-        """Close shards until those that are open keep their bounds. Many small shards may be open at once, since a
-        shuffled epoch goes from one to another with every sample."""
+        """Let shards go until those that are open keep their bounds; each closes with its last reader. Many small
+        shards may be open at once, since a shuffled epoch goes from one to another with every sample."""
         while len(self._open) > self._max_open or (len(self._open) > 1 and self._num_open_samples > _MAX_OPEN_SAMPLES):
             oldest = self._open.popitem(last=False)[1]
             self._num_open_samples -= oldest.entry.num_samples
-            oldest.close()
 
     def close(self) -> None:
         """Close every shard; the next sample opens its shard again."""
@@ -250,10 +252,13 @@ class ShardStream:
             self._open.popitem()[1].close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {
-            "_open": OrderedDict(),
-            "_num_open_samples": 0,
-        }  # files do not travel to spawned workers
+        state = self.__dict__ | {"_open": OrderedDict(), "_num_open_samples": 0}  # files do not travel to workers
+        del state["_opening"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._opening = threading.Lock()
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -313,18 +318,23 @@ class ShardStream:
 
     def _shard(self, place: int) -> OpenShard | ParquetShard:
         if (shard := self._open.get(place)) is None:
-            state = file_state(self._directory, self._shards[place])
-            known = self._verify == "full" and self._verified.get(place, ()) == state
-            shard = self._open[place] = open_shard(
-                self._directory,
-                self._shards[place],
-                verify=KNOWN if known else self._verify,
-                groups=self._groups,
-            )
-            self._verified[place] = state
-            self._num_open_samples += shard.entry.num_samples
-            self._close_oldest()
-        self._open.move_to_end(place)
+            return self._newly_open(place)
+        with suppress(KeyError):  # another thread let it go meanwhile
+            self._open.move_to_end(place)
+        return shard
+
+    def _newly_open(self, place: int) -> OpenShard | ParquetShard:
+        """The shard, checked, among those that are open; of several threads the first one's."""
+        state = file_state(self._directory, self._shards[place])
+        known = self._verify == "full" and self._verified.get(place, ()) == state
+        verify = KNOWN if known else self._verify
+        opened = open_shard(self._directory, self._shards[place], verify=verify, groups=self._groups)
+        with self._opening:
+            shard = self._open.setdefault(place, opened)
+            if shard is opened:
+                self._verified[place] = state
+                self._num_open_samples += shard.entry.num_samples
+                self._close_oldest()
         return shard
 
 

@@ -79,7 +79,7 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         self._share()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         if not self._shared.is_shared():  # type: ignore[no-untyped-call]  # a copy has its own
             self._shared = self._shared.clone().share_memory_()  # type: ignore[no-untyped-call]
 

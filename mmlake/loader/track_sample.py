@@ -83,7 +83,7 @@ def _sample(shard: OpenShard, number: int, facts: dict[str, Any]) -> TrackSample
     joined = members.get("keyframes.mjpeg", b"")
     ending = shard.endings(number)[0]
     return TrackSample(
-        key=shard.keys[number],
+        key=shard.key(number),
         shard=shard.entry.name,
         facts=facts,
         media=members[ending],
