@@ -75,12 +75,13 @@ def plan(
     """
     order = list(dict.fromkeys([*modalities, INTERLEAVED]))
     groups, sizes, texts = _groups(samples, order, contents=contents, apart=apart, manifest_id=manifest_id)
+    prefixes = _prefixes(samples)
     shards: list[ShardPlan] = []
     numbers = dict.fromkeys(order, 0)
     for group in sorted(groups):
         modality, rows = order[group.place], np.array(groups[group], dtype=np.int64)
         endings = list(group.endings) or None
-        for first, last in _cuts(sizes[rows], settings):
+        for first, last in _cuts(prefixes[rows], sizes[rows], settings):
             facts: dict[str, Any] = {
                 "format": _FORMAT,
                 "modality": modality,
@@ -185,12 +186,38 @@ def _lengths(texts: pa.Array) -> np.ndarray:
     return lengths.astype(np.int64)
 
 
-def _cuts(sizes: np.ndarray, settings: ShardSettings) -> Iterator[tuple[int, int]]:
-    """(first, end) of each shard over samples of these sizes; a sample that is larger than a shard has its own."""
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + settings.shard_bytes, "right"))
-        last = min(max(last, first + 1), first + settings.max_samples)
-        yield first, last
-        first = last
+def _prefixes(samples: SampleRows) -> np.ndarray:
+    """The first 64 bits of every sample's name, uint64. Raises ContractBroken for a name that is no SHA-256."""
+    found = [np.zeros(0, np.uint64)]
+    for batch in samples.batches:
+        heads = "".join(pc.utf8_slice_codeunits(batch.column("sample"), 0, 16).to_pylist())
+        try:
+            prefixes = np.frombuffer(bytes.fromhex(heads), ">u8")
+        except ValueError:
+            prefixes = np.zeros(0)
+        if len(prefixes) != batch.num_rows:
+            raise ContractBroken("a sample is not named by a SHA-256 in hexadecimal; publish the version again")
+        found.append(prefixes.astype(np.uint64))
+    return np.concatenate(found)
+
+
+def _cuts(prefixes: np.ndarray, sizes: np.ndarray, settings: ShardSettings) -> Iterator[tuple[int, int]]:
+    """(first, end) of each shard over samples of these sizes, in order of their names: all of them where they fit into
+    one, else those whose names begin with a 0 bit, then those with a 1, each cut by the next bit likewise. A sample
+    that is larger than a shard has its own.
+
+    A sample that comes or goes changes the shard that its name falls into, and no other: where shards were filled one
+    after the other, every one behind it was cut elsewhere. prefixes: uint64, increasing.
+    """
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    stretches = [(0, len(sizes), 63)]
+    while stretches:
+        first, last, bit = stretches.pop()
+        fits = ends[last] - ends[first] <= settings.shard_bytes and last - first <= settings.max_samples
+        if fits or last - first <= 1 or bit < 0:
+            if last > first:
+                yield first, last
+            continue
+        ones = (prefixes[first:last] >> np.uint64(bit)) & np.uint64(1)
+        middle = first + int(np.searchsorted(ones, 1))
+        stretches += [(middle, last, bit - 1), (first, middle, bit - 1)]

@@ -35,7 +35,7 @@ PART_READ = pa.struct(
 TRACKED = ("video", "audio")  # modalities with sound, keyframes and words
 SAMPLES_READ = pa.schema(
     [
-        pa.field("sample", pa.string(), nullable=False),  # unique, free of dots, and short enough for any tar
+        pa.field("sample", pa.string(), nullable=False),  # unique: a SHA-256 in hexadecimal
         pa.field("modality", pa.string(), nullable=False),  # of the leading part, or interleaved
         pa.field("weight", pa.float64(), nullable=False),
         pa.field("sources", pa.list_(pa.string()), nullable=False),

@@ -24,10 +24,10 @@ COUNT = 40
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Four shards of ten pictures of 20 kB each."""
+    """Four shards of ten pictures of 20 kB each, one for each source shard."""
     store, rng = BlobStore(tmp_path / "blobs"), random.Random(0)
-    rows = [sample([part(store, rng.randbytes(20_000))]) for _ in range(COUNT)]
-    return written(tmp_path, store, rows, ShardSettings(max_samples=10))
+    rows = [sample([part(store, rng.randbytes(20_000))], shard=f"{at % 4}.tar") for at in range(COUNT)]
+    return written(tmp_path, store, rows, ShardSettings())
 
 
 def written(root: Path, store: BlobStore, rows: list[dict], settings: ShardSettings) -> Path:

@@ -18,7 +18,7 @@ from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import DECODERS, Permutation, ShardStream
 from mmlake.loader import stream as stream_module
 from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, write_shards
 from mmlake.store import BlobStore
 from tests.made_samples import part, sample, samples_table, text
 
@@ -265,10 +265,15 @@ def test_a_truncated_or_missing_file_raises_in_every_mode(copy, verify: str, nam
         list(ShardStream(copy, verify=verify))
 
 
+def held_by(folder: Path, name: str) -> int:
+    """The number of samples of a shard."""
+    return next(shard.num_samples for shard in ShardIndex.read(folder).shards if shard.name == name)
+
+
 def test_skipping_leaves_out_the_damaged_shard_and_reports_it(copy) -> None:
     flip(copy / "image-000001.tar", 600)
     stream = ShardStream(copy, on_corrupt="skip")
-    assert len(keys(stream)) == COUNT - 10
+    assert len(keys(stream)) == COUNT - held_by(copy, "image-000001")
     assert list(stream.skipped) == ["image-000001"]
 
 

@@ -150,8 +150,8 @@ def test_all_samples_of_a_shard_have_the_same_members(store, tmp_path, captioned
         rows.append(sample([picture, text(store, "words", "caption")] if number < 4 else [picture]))
     index = write(rows, store, tmp_path, settings=ShardSettings(max_samples=3))
     assert [(shard.name, shard.num_samples, shard.endings) for shard in index.shards] == [
-        ("text-000000", 3, ["txt", "json"]),
-        ("text-000001", 1, ["txt", "json"]),
+        ("text-000000", 1, ["txt", "json"]),
+        ("text-000001", 3, ["txt", "json"]),
         ("image-000000", 3, ["jpg", "caption.txt", "json"]),
         ("image-000001", 2, ["jpg", "json"]),
         ("image-000002", 2, ["png", "caption.txt", "json"]),
