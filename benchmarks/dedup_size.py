@@ -195,7 +195,8 @@ def _intros(num: int) -> Made:
         found = hashes.hashed(np.concatenate([intro, scenes(100 + seed, 50)]))
         windows = found.hashes_VNW.transpose(0, 2, 1).reshape(-1)
         whole = found.hashes_VNW.shape[1]
-        made.append((windows[:whole], windows[whole:], pack_bytes(found.luma_VN64), found.keys, np.empty(0, np.uint64)))
+        nothing = np.empty(0, np.uint64)  # of moments and keyframes
+        made.append((windows[:whole], windows[whole:], pack_bytes(found.luma_VN64), found.keys, nothing, nothing))
     columns = zip(video_matcher.METHODS, zip(*made, strict=True), strict=True)
     return "video", {method: Ragged.of(rows) for method, rows in columns}
 
