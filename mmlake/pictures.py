@@ -19,12 +19,26 @@ _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
 _HEIC: Final = re.compile(rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", re.DOTALL)
 _ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
 _LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
+LOSSY_FORMATS: Final = ("AVIF", "HEIF")  # as Pillow names them; both have a mode without loss that hardly anybody uses
 _FAINT_STD, _CLEARER = 12.0, 3.0  # one with less shows little, where another ground shows so many times as much
 
 
 def lacks_decoder(data: bytes) -> bool:
     """Whether it is a picture as telephones take them (HEIC) and the extra `heif` is not installed."""
     return _HEIC.match(data) is not None and importlib.util.find_spec("pillow_heif") is None
+
+
+def is_lossy(data: bytes, picture_format: str | None) -> bool:
+    """Whether a file that is no JPEG is one of a lossy codec. Of WebP the first chunk of pixels says so (RFC 9649)."""
+    if picture_format != "WEBP":
+        return picture_format in LOSSY_FORMATS
+    at = 12
+    while at + 8 <= len(data):
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if kind in (b"VP8 ", b"VP8L"):
+            return kind == b"VP8 "
+        at += 8 + (16 if kind == b"ANMF" else size + size % 2)  # the chunks of a frame lie within it
+    return False
 
 
 @contextmanager

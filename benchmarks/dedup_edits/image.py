@@ -33,7 +33,7 @@ from mmlake.quality.image_fidelity import fidelity
 Edits = dict[str, bytes]
 
 
-def _coded(picture: Any, kind: str = "JPEG", **options: Any) -> bytes:
+def coded(picture: Any, kind: str = "JPEG", **options: Any) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
@@ -50,7 +50,7 @@ def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
     down, across = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
 
     def jpeg(picture: Any) -> bytes:
-        return _coded(picture, quality=92)
+        return coded(picture, quality=92)
 
     def lit(gain_HW: NDArray[np.float64]) -> bytes:
         return jpeg(Image.fromarray((values * gain_HW[..., None]).clip(0, 255).astype(np.uint8)))
@@ -79,12 +79,12 @@ def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
     )
     noisy = values + rng.normal(0, 12, values.shape)
     return {
-        "JPEG q10": _coded(one, quality=10),
-        "JPEG q30": _coded(one, quality=30),
-        "JPEG q60": _coded(one, quality=60),
-        "JPEG q90": _coded(one, quality=90),
-        "WebP": _coded(one, "WEBP", quality=80),
-        "PNG of JPEG q30": _coded(Image.open(io.BytesIO(_coded(one, quality=30))), "PNG"),
+        "JPEG q10": coded(one, quality=10),
+        "JPEG q30": coded(one, quality=30),
+        "JPEG q60": coded(one, quality=60),
+        "JPEG q90": coded(one, quality=90),
+        "WebP": coded(one, "WEBP", quality=80),
+        "PNG of JPEG q30": coded(Image.open(io.BytesIO(coded(one, quality=30))), "PNG"),
         "half size": jpeg(one.resize((width // 2, height // 2), 1)),
         "twice the size": jpeg(one.resize((width * 2, height * 2), 3)),
         "blur 2 px": jpeg(one.filter(ImageFilter.GaussianBlur(2))),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.pictures import draft_colour, opaque, picture_formats
+from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
-from mmlake.quality.image_fidelity import FIDELITY_MEASURES, Decoded, fidelity
+from mmlake.quality.image_fidelity import FIDELITY_MEASURES, MOST_QUALITY, Decoded, fidelity
 from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.webp import webp_quality
@@ -71,8 +71,14 @@ def decoded(data: bytes) -> Decoded:
                 chroma=_chroma(picture),
                 mode=mode,
                 table=tuple(tables[min(tables)]) if tables else None,
-                webp_quality=webp_quality(data) if picture.format == "WEBP" else None,
+                stated_quality=_stated_quality(data, picture.format),
             )
+
+
+def _stated_quality(data: bytes, picture_format: str | None) -> float | None:
+    if picture_format in LOSSY_FORMATS:
+        return MOST_QUALITY
+    return webp_quality(data) if picture_format == "WEBP" else None
 
 
 def _chroma(picture: Image) -> float:
@@ -111,7 +117,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="11",
+        revision="12",
     ),
     DAMAGE_MEASUREMENT,
 )

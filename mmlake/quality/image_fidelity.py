@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmlake.quality.resampling import profiles, resampled_at
 
+MOST_QUALITY = 99.0  # of a lossy file, one that says none included: less than what lost nothing
 FIDELITY_MEASURES = (
     "detail_px",
     "real_px",
@@ -69,7 +70,7 @@ class Decoded:
     chroma: float  # mean distance of its colours from grey, in levels
     mode: str  # of the file, as Pillow names it
     table: tuple[int, ...] | None  # quantization of luma, of a JPEG
-    webp_quality: float | None  # of a lossy WebP
+    stated_quality: float | None  # of a lossy file that is no JPEG: 0..100, as its encoder counts
 
 
 def fidelity(decoded: Decoded) -> dict[str, float | None]:
@@ -172,9 +173,9 @@ def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
     first of them."""
     quality = _PLAIN_QUALITY
     if decoded.table:
-        quality = _table_quality(np.array(decoded.table, dtype=np.float64))
-    elif decoded.webp_quality is not None:
-        quality = decoded.webp_quality
+        quality = min(MOST_QUALITY, _table_quality(np.array(decoded.table, dtype=np.float64)))
+    elif decoded.stated_quality is not None:
+        quality = min(MOST_QUALITY, decoded.stated_quality)
     if not is_full or min(decoded.luma_HW.shape) < 64:
         return quality
     values = _block_values(decoded.luma_HW)

@@ -92,6 +92,41 @@ def test_what_was_edited_cut_or_resized_was_not_coded_anew():
             assert not made_of(original, copy), at
 
 
+def with_profile(picture: Image.Image, **options) -> bytes:
+    """A WebP in chunks, as files with a profile or tags are."""
+    return coded(picture, "WEBP", icc_profile=b"profile of a test", **options)
+
+
+@pytest.mark.parametrize("quality", [40, 80, 95])
+@pytest.mark.parametrize("kind", ["WebP", "WebP in chunks", "AVIF"])
+def test_what_shows_the_very_pixels_of_a_lossy_file_was_saved_of_it(kind, quality):
+    one = photograph(11, 320)
+    if kind == "AVIF":
+        original = coded(one, "AVIF", quality=quality)
+    else:
+        original = (coded if kind == "WebP" else with_profile)(one, *["WEBP"] * (kind == "WebP"), quality=quality)
+    seen = reopened(original)
+    for copy in (coded(seen, "PNG"), coded(seen, "WEBP", lossless=True), with_profile(seen, lossless=True)):
+        assert made_of(copy, original)
+        assert not made_of(original, copy)
+        assert survivors({"a": copy, "m": original}) == ["m"]
+
+
+@pytest.mark.parametrize("quality", [40, 80, 100])
+def test_a_lossy_copy_of_a_file_without_loss_is_not_what_that_was_saved_of(quality):
+    source = coded(photograph(12, 320), "PNG")
+    for copy in (coded(reopened(source), "WEBP", quality=quality), coded(reopened(source), "AVIF", quality=quality)):
+        assert not made_of(source, copy)
+        assert survivors({"a": copy, "m": source}) == ["m"]
+    again = coded(reopened(source), "WEBP", lossless=True)  # neither lost anything, so nobody knows
+    assert not made_of(source, again) and not made_of(again, source)
+
+
+def test_plain_pictures_show_the_very_pixels_of_each_other_without_being_copies():
+    plain = Image.new("RGB", (320, 320), "#808080")
+    assert not made_of(coded(plain, "PNG"), coded(plain, "WEBP", quality=80))
+
+
 def test_two_files_of_the_same_steps_say_nothing():
     one = photograph(7, 320)
     files = coded(one, quality=75), coded(reopened(coded(one, quality=75)), quality=75), coded(one, "PNG")

@@ -138,7 +138,7 @@ def upright(data: bytes) -> tuple[Image, tuple[int, int], NDArray[np.uint64]]:
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (DETAIL_PX, DETAIL_PX))
-        blocks = recoding.words_of(picture, size_px)
+        blocks = recoding.words_of(picture, size_px, data)
         seen = shown(picture)
         return seen if seen is not picture else picture.copy(), size_px, blocks
 

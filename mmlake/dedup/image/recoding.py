@@ -4,6 +4,8 @@ A JPEG rounds the mean of each block of 8x8 px to steps of its table. What was m
 steps than half of one; what it was made of lies anywhere between them, up to half a step away. So of two pictures of
 one size the means of the same blocks say which is the copy, also where the copy is the finer file (Lukáš and Fridrich
 2003, "Estimation of primary quantization matrix in double compressed JPEG images", of one file alone).
+Of other lossy files nobody knows steps; but a file without loss that shows the very pixels of one is what was saved of
+it, since no lossy codec gives back what it was given.
 Enters: pictures as their files have them. Leaves: words of a print, and of pairs whether one was made of the other.
 Legend: P pairs, B blocks, H height, W width.
 """
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions, Ragged
+from mmlake.pictures import is_lossy
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 _BLOCK_PX, _SIDE = 8, 10  # px; blocks that are read along each side, of however many
 _PARTS = 4  # units of a DCT coefficient of block means, which are 8 grey levels each, in what is kept
 _NUM_WORDS = 1 + _SIDE * _SIDE // 4
+_LEAST_STEP = 1.0
+_LOSSY = 65_535  # in place of a step: of a lossy file that is no JPEG
 _MOST_SHRUNK = 4  # a JPEG that was decoded at an eighth has whole grey levels for means
 _LEAST_BLOCKS = 24  # with means of their own
 _NOISE = 0.29  # of a mean in units of a coefficient: pixels are rounded; more where fewer of them were decoded
@@ -37,9 +42,9 @@ _LEAST_EDGES, _SURER = 16.0, 2.0  # noises: of coarser steps the edges are seen;
 _ROWS = 4_096  # pairs at once
 
 
-def words_of(picture: Image, size_px: tuple[int, int]) -> NDArray[np.uint64]:
+def words_of(picture: Image, size_px: tuple[int, int], data: bytes) -> NDArray[np.uint64]:
     """The print of a picture as it was decoded, before it is turned; none where blocks are not those of the file.
-    size_px: width and height in the file."""
+    size_px: width and height in the file. data: of the file."""
     width, height = size_px
     shrunk = max(1, round(max(size_px) / max(picture.size)))
     tables = getattr(picture, "quantization", {})  # of JPEG and MPO
@@ -47,7 +52,7 @@ def words_of(picture: Image, size_px: tuple[int, int]) -> NDArray[np.uint64]:
     num_down, num_across = height // _BLOCK_PX, width // _BLOCK_PX
     if picture.mode not in ("L", "RGB") or shrunk > _MOST_SHRUNK or min(num_down, num_across) < _SIDE:
         return np.empty(0, np.uint64)
-    step = min(255, tables[min(tables)][0]) if tables else 0  # of luma
+    step = min(255, tables[min(tables)][0]) if tables else _LOSSY if is_lossy(data, picture.format) else 0  # of luma
     tops, lefts = (
         ((np.arange(_SIDE) + 0.5) * num / _SIDE).astype(np.int64) * side_px for num in (num_down, num_across)
     )
@@ -79,7 +84,10 @@ class _Means:
 
     def __init__(self, words_PN: NDArray[np.uint64]) -> None:
         halves = np.ascontiguousarray(words_PN, "<u8").view("<i2")
-        self.step_P1 = halves[:, 2:3].astype(np.float64)
+        steps_P1 = halves[:, 2:3].view("<u2")
+        self.is_lossy_P = steps_P1[:, 0] > 0  # the file's codec, known step or not
+        self.is_known_P = steps_P1[:, 0] != _LOSSY
+        self.step_P1 = np.where(steps_P1 == _LOSSY, 0, steps_P1).astype(np.float64)
         self.noise_P1 = _NOISE * halves[:, 3:4].astype(np.float64)
         self.means_PB = halves[:, 4:].astype(np.float64) / _PARTS
 
@@ -94,7 +102,7 @@ def _are_made(copy: _Means, original: _Means) -> NDArray[np.bool_]:
     apart_PB = np.abs(copy.means_PB - original.means_PB)
     noise_P1 = np.hypot(copy.noise_P1, original.noise_P1)
     is_finer_P1 = copy.step_P1 < original.step_P1
-    coarse_P1 = np.maximum(copy.step_P1, original.step_P1)
+    coarse_P1 = np.maximum(np.maximum(copy.step_P1, original.step_P1), _LEAST_STEP)
     # plain surfaces have one mean, which is off by the same everywhere, and white and black are cut off
     finer_PB = np.where(is_finer_P1, copy.means_PB, original.means_PB)
     is_used_PB = _are_first(finer_PB) & (np.abs(finer_PB) < _MOST_LEVEL)
@@ -118,7 +126,8 @@ def _are_made(copy: _Means, original: _Means) -> NDArray[np.bool_]:
     is_rounded_P &= (is_no_noise_P >= _SURER) | (coarse_P1 < _LEAST_EDGES * noise_P1)[:, 0]
     is_made_P = np.where(is_finer_P1[:, 0], says_P >= _SURE, (says_P <= -_SURE) & is_rounded_P)
     is_seen_P = (coarse_P1 >= _LEAST_STEPS * noise_P1)[:, 0]
-    made: NDArray[np.bool_] = is_made_P & is_seen_P & (num_P >= _LEAST_BLOCKS)
+    is_saved_P = ~original.is_known_P & ~copy.is_lossy_P & (apart_PB <= 1 / _PARTS).all(axis=1)
+    made: NDArray[np.bool_] = ((is_made_P & is_seen_P) | is_saved_P) & (num_P >= _LEAST_BLOCKS)
     return made
 
 
