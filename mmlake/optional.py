@@ -1,10 +1,14 @@
-"""Libraries that only some installations have, imported when first needed and with the remedy in the error."""
+"""Libraries that only some installations have, imported when first needed and with the remedy in the error; and what
+importing a large library costs."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from mmlake.errors import MissingExtra
@@ -43,3 +47,19 @@ def defer(package: str) -> None:
 
     vars(module)["__getattr__"] = load
     sys.modules[package] = module
+
+
+@contextmanager
+def kept_imports() -> Iterator[None]:
+    """A block that imports what this process keeps to its end: without the search for garbage, and what is there by the
+    end of the block is searched no more.
+
+    Each search visits the modules of all imports before it. For a program of its own: what is garbage by then stays."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # before it is enabled: the next object would have all of them searched
+        if was_enabled:
+            gc.enable()

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from mmlake.cli.app import (
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
 from mmlake.locks import lasting_lock
+from mmlake.optional import kept_imports
 
 RecipeOption = Annotated[
     list[str] | None,
@@ -82,10 +84,9 @@ def run(
     `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
     `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
-    from mmlake_assets.show import run_and_show
+    with nullcontext() if gc.get_freeze_count() else kept_imports():  # once in a process
+        from mmlake_assets.show import run_and_show
 
-    if not gc.get_freeze_count():  # once in a process
-        gc.freeze()  # what is imported by now stays to the end
     data = run_and_show(
         lake,
         landing=_given(landing),

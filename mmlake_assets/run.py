@@ -34,7 +34,7 @@ from mmlake.publish import (
 from mmlake.registry import Listing
 from mmlake.remote import open_files
 from mmlake.steps import corpus_steps, row_steps
-from mmlake_assets import definitions, jobs
+from mmlake_assets import asset_graph, jobs
 from mmlake_assets.factory import EXIT_CODE
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, range_tags, ranges
 from mmlake_resources import CudaExecutorResource, LakeResource
@@ -85,7 +85,7 @@ def run_lake(
                 "JSONL there, or name another directory with --landing"
             )
         opened.remember_landing()
-        runner = _Runner(definitions.build(lake, compute), instance, ran)
+        runner = _Runner(asset_graph.build(lake, compute), instance, ran)
         for modality in MODALITIES:
             _register(instance, opened, modality)
             # the order of arrival, in which a range run counts
@@ -155,7 +155,7 @@ def publish_one(
                 "publish again"
             )
         ran = Ran(listing=Listing(new=(), changed=(), gone=(), unchanged=len(opened.registry.known())))
-        _publish(opened, request, _Runner(definitions.build(lake, compute), instance, ran), phase)
+        _publish(opened, request, _Runner(asset_graph.build(lake, compute), instance, ran), phase)
     return ran
 
 

@@ -8,7 +8,6 @@ milliseconds and shares that memory; it opens no foreign bytes itself. It ends w
 from __future__ import annotations
 
 import ctypes
-import gc
 import importlib
 import json
 import os
@@ -22,6 +21,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
+from mmlake.optional import kept_imports
 from mmlake.workers.worker import FAILED, NO_MEMORY, work
 
 # what decoders need; a worker that imports them itself takes 0.3 s and 60 MB more
@@ -67,9 +67,10 @@ class _ForkServer:
             waiting.register(os.pidfd_open(parent), select.POLLIN)
         if os.getppid() != parent:
             return
-        for name in _PRELOADED:
-            with suppress(ImportError):
-                importlib.import_module(name)
+        with kept_imports():
+            for name in _PRELOADED:
+                with suppress(ImportError):
+                    importlib.import_module(name)
         while True:
             ready = {descriptor for descriptor, _ in waiting.poll()}
             if self._wake_read in ready:
@@ -110,10 +111,10 @@ class _ForkServer:
     def _start(self, files: list[int], module: str, memory_bytes: int) -> int:
         """The process id of a new worker. files: its items, its results, its page of progress, its status."""
         items, results, page, status = files
-        if module.partition(".")[0] == _OWN_PACKAGE:
-            with suppress(Exception):  # the worker meets it again, and says so
-                importlib.import_module(module)
-        gc.freeze()  # pages that are shared stay so
+        with kept_imports():  # pages that are shared stay so
+            if module.partition(".")[0] == _OWN_PACKAGE:
+                with suppress(Exception):  # the worker meets it again, and says so
+                    importlib.import_module(module)
         pid = -1
         try:
             pid = os.fork()

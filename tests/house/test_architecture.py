@@ -105,7 +105,7 @@ def test_assets_and_resources_keep_real_annotations() -> None:
 
 
 def test_every_stage_has_a_package_an_asset_file_a_test_folder_and_a_docs_page() -> None:
-    from mmlake_assets.definitions import STAGES
+    from mmlake_assets.asset_graph import STAGES
 
     for stage in STAGES:
         name = stage.__name__.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""A package whose own code runs when something is asked of it."""
+"""What is imported: when, and at which cost."""
 
 from __future__ import annotations
 
@@ -49,3 +49,32 @@ def test_a_catalog_opens_without_the_rest_client_which_is_there_for_who_asks(tmp
         [sys.executable, "-c", OPENED, str(tmp_path / "catalog")], env=env, check=True, capture_output=True, text=True
     )
     assert ran.stdout.split() == ["[]", "TableApi"]
+
+
+KEPT = """
+import gc
+from mmlake.optional import kept_imports
+searches = []
+gc.callbacks.append(lambda phase, info: searches.append(phase))
+with kept_imports():
+    import mmlake.catalog
+    assert not searches and not gc.isenabled()
+assert gc.isenabled() and gc.get_freeze_count() > 10_000
+gc.disable()
+with kept_imports():
+    pass
+assert not gc.isenabled()
+"""
+
+
+def test_what_a_program_imports_is_not_searched_for_garbage() -> None:
+    """A tenth of the CPU time of a run that finds nothing new."""
+    env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", KEPT], env=env, check=True)
+
+
+def test_a_command_puts_the_graph_together_for_its_own_lake_alone(tmp_path) -> None:
+    """It was built twice: also for the lake and the settings of the environment, which need not be readable."""
+    (tmp_path / "broken.toml").write_text("[")
+    env = {"PYTHONPATH": ":".join(filter(None, sys.path)), "MMLAKE_SETTINGS": str(tmp_path / "broken.toml")}
+    subprocess.run([sys.executable, "-c", "import mmlake_assets.run"], env=env, check=True)
