@@ -11,10 +11,10 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as db
 from dagster import AssetKey, EventLogEntry, EventLogRecord
@@ -27,6 +27,7 @@ from dagster._core.events import (
     DagsterEventType,
 )
 from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.base import AssetRecord
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME, SqliteEventLogStorageWatchdog
 from dagster._core.storage.sql import create_engine
@@ -37,14 +38,19 @@ from sqlalchemy.pool import NullPool, QueuePool
 from watchdog.events import FileSystemEvent
 from watchdog.observers import Observer
 
+from mmlake_assets.kept_answers import KeptAnswers
+
 # Open at once, the index included: the web server reads the databases of many runs, each of which is three files.
 _MAX_OPEN = 8
+_MAX_ASKED = 100  # assets or partitions in one question whose answer is kept: a step asks for no more
+_NO_ASSET = ""  # the subject of what no event of an asset changes
 _SEEN_S = 0.25  # seconds after which an event that was written is seen by readers, on a busy machine too
 _EMPTY = "empty"
 _databases: dict[str, bytes] = {}  # the one that is copied for each run
 _FINAL = {DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
 _INSERT = SqlEventLogStorageTable.insert()  # one statement for all events: SQLAlchemy compiles what it has not seen
 _INSERT_AND_RETURN = _INSERT.returning(SqlEventLogStorageTable.c.id, sort_by_parameter_order=True)
+_T = TypeVar("_T")
 
 
 class PooledEventLogStorage(SqliteEventLogStorage):
@@ -61,6 +67,7 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         self._joined: dict[str, Connection] = {}  # of the thread that holds the lock
         self._owner = os.getpid()
         # of the index; what was once there stays
+        self._answers = KeptAnswers()  # of the index
         self._known_tables, self._known_columns, self._known_marks = set[str](), set[str](), set[str]()
         super().__init__(base_dir, inst_data)
 
@@ -182,10 +189,57 @@ class PooledEventLogStorage(SqliteEventLogStorage):
                 lacking.append(row)
         return {**found, **super()._get_latest_materialization_records(lacking)} if lacking else found
 
+    def _answer(self, subject: str, question: Hashable, ask: Callable[[], _T]) -> _T:
+        with self.index_connection() as index:
+            return self._answers.answer(_sqlite(index), subject, question, ask)
+
+    @contextmanager
+    def _changing(self, index: Connection, assets: Collection[str]) -> Iterator[None]:
+        """A block that stores events of these assets, and leaves what is known of others."""
+        with self._answers.sparing(_sqlite(index), assets):
+            yield
+
+    def get_asset_records(self, asset_keys: Sequence[AssetKey] | None = None) -> Sequence[AssetRecord]:
+        """The records of the assets; each step of a run asks for those of its inputs, most of which others read as
+        well."""
+        if asset_keys is None or len(asset_keys) > _MAX_ASKED:
+            return super().get_asset_records(asset_keys)
+        with self.index_connection():  # one lock for all
+            found = [self._records_of(key) for key in dict.fromkeys(asset_keys)]
+        return [record for records in found for record in records]
+
+    def _records_of(self, key: AssetKey) -> Sequence[AssetRecord]:
+        ask = super().get_asset_records
+        return self._answer(key.to_string(), "record", lambda: ask([key]))
+
+    def get_latest_tags_by_partition(
+        self,
+        asset_key: AssetKey,
+        event_type: DagsterEventType,
+        tag_keys: Sequence[str],
+        asset_partitions: Sequence[str] | None = None,
+        before_cursor: int | None = None,
+        after_cursor: int | None = None,
+    ) -> Mapping[str, Mapping[str, str]]:
+        """The tags of the latest event of each partition, which each step asks of its inputs."""
+        given = (asset_key, event_type, tag_keys, asset_partitions, before_cursor, after_cursor)
+        ask = super().get_latest_tags_by_partition
+        if asset_partitions is None or len(asset_partitions) > _MAX_ASKED:
+            return ask(*given)
+        question = (event_type, tuple(tag_keys), tuple(asset_partitions), before_cursor, after_cursor)
+        return self._answer(asset_key.to_string(), question, lambda: ask(*given))
+
+    def has_dynamic_partition(self, partitions_def_name: str, partition_key: str) -> bool:
+        """Whether the partition is registered."""
+        ask = super().has_dynamic_partition
+        question = ("partition", partitions_def_name, partition_key)
+        return self._answer(_NO_ASSET, question, lambda: ask(partitions_def_name, partition_key))
+
     def store_event(self, event: EventLogEntry) -> None:
         """Store one event; the last one of a run closes its database."""
         if event.is_dagster_event and event.dagster_event_type in EVENT_TYPE_TO_PIPELINE_RUN_STATUS:
-            super().store_event(event)
+            with self.index_connection() as index, self._changing(index, ()):  # it is mirrored there
+                super().store_event(event)
         else:
             self._store(event.run_id, [event])
         if event.is_dagster_event and event.dagster_event_type in _FINAL:
@@ -215,6 +269,10 @@ class PooledEventLogStorage(SqliteEventLogStorage):
 
     def _index(self, index: Connection, events: Sequence[EventLogEntry], rows: Sequence[dict[str, Any]]) -> None:
         """Copy these events on assets and checks to the database that is searched across runs."""
+        with self._changing(index, {_asset_of(event) for event in events}):
+            self._index_spared(index, events, rows)
+
+    def _index_spared(self, index: Connection, events: Sequence[EventLogEntry], rows: Sequence[dict[str, Any]]) -> None:
         ids = index.execute(_INSERT_AND_RETURN, rows).scalars().all()
         of_assets: list[tuple[EventLogEntry, int]] = []
         for event, event_id in zip(events, ids, strict=True):
@@ -276,6 +334,11 @@ def _asset_of(event: EventLogEntry) -> str:
     """The asset that the event is about."""
     found = event.get_dagster_event().asset_key
     return found.to_string() if found is not None else ""
+
+
+def _sqlite(connection: Connection) -> Any:
+    """The connection of the standard library below SQLAlchemy's."""
+    return connection.connection.dbapi_connection
 
 
 def _relax(connection: Any, record: object) -> None:
