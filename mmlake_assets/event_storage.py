@@ -204,13 +204,18 @@ class PooledEventLogStorage(SqliteEventLogStorage):
         well."""
         if asset_keys is None or len(asset_keys) > _MAX_ASKED:
             return super().get_asset_records(asset_keys)
-        with self.index_connection():  # one lock for all
-            found = [self._records_of(key) for key in dict.fromkeys(asset_keys)]
-        return [record for records in found for record in records]
+        keys = {key.to_string(): key for key in asset_keys}
+        read = super().get_asset_records
 
-    def _records_of(self, key: AssetKey) -> Sequence[AssetRecord]:
-        ask = super().get_asset_records
-        return self._answer(key.to_string(), "record", lambda: ask([key]))
+        def ask(names: list[str]) -> Mapping[str, AssetRecord | None]:
+            found = {
+                record.asset_entry.asset_key.to_string(): record for record in read([keys[name] for name in names])
+            }
+            return {name: found.get(name) for name in names}
+
+        with self.index_connection() as index:
+            found = self._answers.answers(_sqlite(index), keys, "record", ask)
+        return [record for name in keys if (record := found[name]) is not None]
 
     def get_latest_tags_by_partition(
         self,

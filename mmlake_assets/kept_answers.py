@@ -6,7 +6,7 @@ methods that write; a writer that knows what it changes spares the rest.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -24,18 +24,32 @@ class KeptAnswers:
 
     def answer(self, connection: sqlite3.Connection, subject: str, question: Hashable, ask: Callable[[], _T]) -> _T:
         """What `ask` gives, or gave for the same question. subject: by whose change alone the answer may change."""
+        return self.answers(connection, (subject,), question, lambda _: {subject: ask()})[subject]
+
+    def answers(
+        self,
+        connection: sqlite3.Connection,
+        subjects: Collection[str],
+        question: Hashable,
+        ask: Callable[[list[str]], Mapping[str, _T]],
+    ) -> Mapping[str, _T]:
+        """What `ask` gives for each subject, or gave before; it is called once, with those of which nothing is known,
+        and has an answer for each."""
         if connection.in_transaction:  # what is not committed may be taken back, which changes no count
-            return ask()
+            return ask(list(subjects))
         self._check(connection)
-        if question in (known := self._answers.get(subject, {})):
-            answer: _T = known[question]
-            return answer
-        answer = ask()
-        if self._num_kept >= _MAX_ANSWERS:
+        known = {
+            subject: kept[question] for subject in subjects if question in (kept := self._answers.get(subject, {}))
+        }
+        if not (missing := [subject for subject in subjects if subject not in known]):
+            return known
+        found = ask(missing)
+        if self._num_kept + len(missing) > _MAX_ANSWERS:
             self._forget_all()
-        self._answers.setdefault(subject, {})[question] = answer
-        self._num_kept += 1
-        return answer
+        for subject in missing:
+            self._answers.setdefault(subject, {})[question] = found[subject]
+        self._num_kept += len(missing)
+        return {**known, **found}
 
     @contextmanager
     def sparing(self, connection: sqlite3.Connection, changed: Collection[str]) -> Iterator[None]:

@@ -104,6 +104,10 @@ def test_what_was_asked_before_is_not_asked_of_the_database_again(storage) -> No
     assert storage.get_asset_records([KEY]) and storage.get_latest_tags_by_partition(KEY, MADE, [VERSION], ["a", "b"])
     assert not storage.has_dynamic_partition("shards", "a")
     assert queries == []
+    storage.store_event_batch([_made("v2"), _made("w3", OTHER)])
+    queries.clear()
+    assert len(storage.get_asset_records([KEY, NEVER, OTHER])) == 2
+    assert len(queries) == 1  # for all that are not known
 
 
 def test_a_step_of_very_many_partitions_is_answered_and_not_kept(storage) -> None:
