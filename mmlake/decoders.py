@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import IO, TYPE_CHECKING, Any, overload
 
 from mmlake.border import is_machine_fault
 from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats import ogg_pages
+from mmlake.sound_conversion import Block, converted
+from mmlake.streams import Slice
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +52,7 @@ _WAV_PROBE_BYTES = 65_536
 # of samples in one packet of a WAV: with FFmpeg's own 4,096 handing them on takes longer than converting them
 _WAV_PACKET_BYTES = 65_536
 _BLOCK_SAMPLES = 1 << 16
+_MAX_PAGE_CHANNELS = 8  # of 2 million samples at most: all that Vorbis names
 # as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
 # broken clock is none
 _TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
@@ -57,15 +61,57 @@ _TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
 def open_media(path: Path) -> InputContainer:
     """The file as a PyAV container, which closes as a context. Raises UnreadableItem 3001 where no demuxer of the
     allowed formats opens it."""
+    return _ready(path, None, path.stat().st_size)
+
+
+@contextmanager
+def open_link(path: Path, link: ogg_pages.Link) -> Iterator[InputContainer]:
+    """One link of a chained Ogg file, as if it were the file: FFmpeg stops at a stream of another kind, rate or number
+    of channels. Raises UnreadableItem 3001."""
+    with path.open("rb") as file:
+        part = Slice(file, link.at_byte, link.size_bytes)
+        with _ready(path, part, link.size_bytes) as container:
+            yield container
+
+
+def sound_containers(path: Path) -> Iterator[InputContainer]:
+    """The file, or each link of a chained Ogg file that has sound, open until the next one is asked for. Raises
+    UnreadableItem 3001, 3003."""
+    with path.open("rb") as file:
+        links = ogg_pages.links(file)
+    if len(links) < 2:
+        with open_media(path) as container:
+            yield container
+    else:
+        for _, container in _sound_links(path, links):
+            yield container
+
+
+def _sound_links(path: Path, links: list[ogg_pages.Link]) -> Iterator[tuple[ogg_pages.Link, InputContainer]]:
+    num_links = 0
+    for link in links:
+        try:
+            with open_link(path, link) as container:
+                if sound_stream(container) is not None:
+                    num_links += 1
+                    yield link, container
+        except UnreadableItem as error:
+            if error.code != 3001:  # the track names the link that does not open
+                raise
+    if not num_links:
+        raise UnreadableItem(3003, f"num_links=0 of {len(links)} of a chained Ogg file that have sound not in [1, inf)")
+
+
+def _ready(path: Path, part: Slice | None, size_bytes: int) -> InputContainer:
     import av.error
 
     try:
-        container = _opened(path)
+        container: InputContainer = _opened(path) if part is None else _opened_part(part)
     except (av.error.FFmpegError, ValueError, OSError) as error:
         if is_machine_fault(error):
             raise
         raise UnreadableItem(
-            3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them"
+            3001, f"size_bytes={size_bytes}, and no demuxer among the allowed formats opens them"
         ) from error
     for stream in (*container.streams.video, *container.streams.audio):
         if stream.codec_context is not None:
@@ -109,6 +155,13 @@ def _opened(path: Path) -> InputContainer:
         options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     # without "replace", one tag in Latin-1 loses the whole file
     return av.open(os.fspath(path), options=options, metadata_errors="replace")
+
+
+def _opened_part(part: Slice) -> InputContainer:
+    import av
+
+    options = {"format_whitelist": "ogg", "protocol_whitelist": "file"}
+    return av.open(part, "r", format="ogg", options=options, metadata_errors="replace")
 
 
 def _is_wav(path: Path) -> bool:
@@ -248,12 +301,16 @@ def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz
 
 def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int, np.ndarray]]:
     """(rate in Hz, number of its first sample in the recording, block) in order, at the recording's own rate; what lies
-    before `from_s` may be left out. Blocks are float32, shape (num_samples, num_channels), full scale 1."""
+    before `from_s` may be left out. Blocks are float32, shape (num_samples, num_channels), full scale 1. All links of
+    a chained Ogg file come at the highest of their rates, with the most of their channels."""
     import soundfile
 
     with path.open("rb") as file:
-        is_in_part = ogg_pages.is_chained(file)  # of which libsndfile reads the first stream
-    if is_in_part or path.suffix == ".mp3":  # its MP3 decoder writes its complaints to stderr, past every log
+        links = ogg_pages.links(file)
+    if len(links) > 1:  # of which libsndfile reads the first one
+        yield from _chained_sound(path, links)
+        return
+    if path.suffix == ".mp3":  # its MP3 decoder writes its complaints to stderr, past every log
         yield from _decoded_sound(path)
         return
     try:
@@ -268,20 +325,62 @@ def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int,
     yield from _decoded_sound(path)
 
 
-def _decoded_sound(path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
+def one_page_sound(file: IO[bytes] | Slice) -> tuple[np.ndarray, int] | None:
+    """(float32 of shape (num_samples, num_channels), rate in Hz) of Ogg Vorbis that one page holds; None of all else,
+    and of what does not decode. FFmpeg takes the first packet, which gives no sound, for sound: what follows comes too
+    late, and its end is cut off."""
+    import soundfile
+
+    if not ogg_pages.is_of_one_page(file):  # type: ignore[arg-type]
+        return None
+    file.seek(0)
+    try:
+        with soundfile.SoundFile(file) as sound:
+            if sound.subtype != "VORBIS" or sound.channels > _MAX_PAGE_CHANNELS:
+                return None
+            return sound.read(dtype="float32", always_2d=True), sound.samplerate
+    except (soundfile.LibsndfileError, RuntimeError, ValueError):
+        return None
+
+
+def _chained_sound(path: Path, links: list[ogg_pages.Link]) -> Iterator[Block]:
+    kinds = []
+    for _, container in _sound_links(path, links):
+        stream = sound_stream(container)
+        kinds += [] if stream is None else [(stream.codec_context.sample_rate, stream.codec_context.channels)]
+    rate_hz, num_channels = map(max, zip(*kinds, strict=True))
+    check_sample_rate(rate_hz)
+    streams = (_link_blocks(path, link, container) for link, container in _sound_links(path, links))
+    yield from converted(streams, rate_hz=rate_hz, num_channels=num_channels)
+
+
+def _link_blocks(path: Path, link: ogg_pages.Link, container: InputContainer) -> Iterator[Block]:
+    with path.open("rb") as file:
+        page = one_page_sound(Slice(file, link.at_byte, link.size_bytes))
+    if page is None:
+        yield from _blocks(container)
+    else:
+        yield page[1], 0, page[0]
+
+
+def _decoded_sound(path: Path) -> Iterator[Block]:
+    with open_media(path) as container:
+        yield from _blocks(container)
+
+
+def _blocks(container: InputContainer) -> Iterator[Block]:
     import av
 
-    with open_media(path) as container:
-        planar, position = av.AudioResampler(format="fltp"), 0
-        origin_s = (container.start_time or 0) / av.time_base
-        if (stream := sound_stream(container)) is None:
-            raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
-        for frame in frames(container, stream):
-            rate_hz = frame.sample_rate
-            if frame.time is not None:
-                gap = round((frame.time - origin_s) * rate_hz) - position
-                position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0
-            for part in planar.resample(frame):
-                block = part.to_ndarray().T
-                yield rate_hz, position, block
-                position += len(block)
+    planar, position = av.AudioResampler(format="fltp"), 0
+    origin_s = (container.start_time or 0) / av.time_base
+    if (stream := sound_stream(container)) is None:
+        raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
+    for frame in frames(container, stream):
+        rate_hz = frame.sample_rate
+        if frame.time is not None:
+            gap = round((frame.time - origin_s) * rate_hz) - position
+            position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0
+        for part in planar.resample(frame):
+            block = part.to_ndarray().T
+            yield rate_hz, position, block
+            position += len(block)

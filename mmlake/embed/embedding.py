@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
-from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream, sound_stream
+from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream, sound_containers, sound_stream
 from mmlake.embed import media as media_of
 from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
@@ -312,7 +312,7 @@ def _samples(path: Path) -> NDArray[np.float32]:
     import av
 
     parts: list[NDArray[np.float32]] = []
-    with open_media(path) as container:
+    for container in sound_containers(path):
         if (stream := sound_stream(container)) is None:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         resampler = av.AudioResampler(format="flt", layout="mono", rate=media_of.RATE_HZ)

@@ -1,8 +1,9 @@
 """Ogg pages (RFC 3533): those whose checksum does not hold, and a last one whose packet goes on behind it, which
-decoders leave out and say nothing of; and whether streams follow each other in one file."""
+decoders leave out and say nothing of; and the streams that follow each other in one file."""
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ _CAPTURE, _HEAD_BYTES = b"OggS\0", 27
 _BEGINS = 2  # flag of the first page of a stream
 _GOES_ON = 255  # length of a page's last segment: its packet ends on a later page
 _SEARCH_BYTES = 1 << 16
+_MAX_LINKS = 4_096  # each is opened by a decoder; 24 hours of songs are 480
 _MAX_FALSE = 10_000  # places where a page seems to begin and none does: each may cost the checksum of 65 kB
 # zlib's CRC-32 is that of Ogg with the bits of every byte, and of the result, in reverse
 _REVERSED = bytes(int(f"{code:08b}"[::-1], 2) for code in range(256))
@@ -46,16 +48,57 @@ def bad_pages(file: IO[bytes]) -> Iterator[BadPage]:
         yield BadPage(at, granule, is_missing=True)
 
 
-def is_chained(file: IO[bytes]) -> bool:
-    """Whether a stream begins behind the pages of another one, as in recordings of radio, where each song does."""
-    at, has_begun = 0, False
-    while len(head := _at(file, at, _HEAD_BYTES)) == _HEAD_BYTES and head.startswith(_CAPTURE):
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The bytes of a chain in which streams begin and end together."""
+
+    at_byte: int
+    size_bytes: int
+
+
+def links(file: IO[bytes]) -> list[Link]:
+    """The links of a chain in order, which tile the file (RFC 3533, section 4): a stream begins behind the pages of
+    another one, as in recordings of radio, where each song does. One of a file of one stream, none of another format.
+    The last of very many holds all others."""
+    if not _at(file, 0, _HEAD_BYTES).startswith(_CAPTURE):
+        return []
+    at = before = num_false = 0
+    starts, has_begun, end = [0], False, file.seek(0, 2)
+    while at < end and len(starts) < _MAX_LINKS and num_false < _MAX_FALSE:
+        head = _at(file, at, _HEAD_BYTES)
+        if len(head) < _HEAD_BYTES or not head.startswith(_CAPTURE):  # the page before is damaged, or was none
+            before = at = _next_capture(file, before + 1)
+            num_false += 1
+            continue
+        before = at
+        size_bytes = _HEAD_BYTES + head[26] + sum(file.read(head[26]))
         if not head[5] & _BEGINS:
             has_begun = True
-        elif has_begun:
-            return True
+        elif has_begun and _begins(file, at):
+            starts.append(at)
+            has_begun = False
+        at += size_bytes
+    return [Link(start, behind - start) for start, behind in itertools.pairwise([*starts, end])]
+
+
+def is_of_one_page(file: IO[bytes]) -> bool:
+    """Whether all that the first streams of an Ogg file hold, their headers aside, ends on one page."""
+    at = num_pages = 0
+    while num_pages < 2 and (head := _at(file, at, _HEAD_BYTES)).startswith(_CAPTURE) and len(head) == _HEAD_BYTES:
+        num_pages += int.from_bytes(head[6:14], "little", signed=True) > 0
         at += _HEAD_BYTES + head[26] + sum(file.read(head[26]))
-    return False
+    return num_pages == 1
+
+
+def is_chained(file: IO[bytes]) -> bool:
+    """Whether a stream begins behind the pages of another one."""
+    return len(links(file)) > 1
+
+
+def _begins(file: IO[bytes], at: int) -> bool:
+    """Whether a page that says so begins a stream: it is whole, or the first one by its number, too."""
+    head = _at(file, at, _HEAD_BYTES)
+    return head[18:22] == bytes(4) or _page(file, head) is not None
 
 
 def _at(file: IO[bytes], at: int, num_bytes: int) -> bytes:

@@ -9,12 +9,13 @@ import hashlib
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from mmlake.formats.matroska_checksums import EBML, bad_elements
 from mmlake.formats.ogg_pages import bad_pages
+from mmlake.streams import Slice
 
 if TYPE_CHECKING:
     from av import AudioFrame
@@ -50,6 +51,12 @@ class Damages:
         if len(self.places) < _MAX_PLACES:
             self.places.append(Damage(what, at_s, at_byte))
 
+    def add_all(self, others: Damages, *, at_s: float, at_byte: int) -> None:
+        """Note the places of a part that begins there."""
+        for one in others.places:
+            place_s = None if one.at_s is None else at_s + one.at_s
+            self.add(one.what, at_s=place_s, at_byte=None if one.at_byte is None else at_byte + one.at_byte)
+
     def has_near(self, at_s: float) -> bool:
         """Whether a place within a tenth of a second is known: decoders give frames some packets later."""
         return any(place.at_s is not None and abs(place.at_s - at_s) < _NEAR_S for place in self.places)
@@ -63,19 +70,26 @@ class Damages:
 def add_bad_pages(damages: Damages, path: Path, *, codec: str, rate_hz: int) -> int:
     """The number of pages of an Ogg file that are not as they were written, each of them noted, as are elements of a
     Matroska file. codec, rate_hz: of its sound; for other streams only the byte is known."""
-    num_pages = 0
     with path.open("rb") as file:
         if (magic := file.read(4)) == EBML:
             for at_byte in bad_elements(file):
                 damages.add("the checksum of a Matroska element does not hold", at_byte=at_byte)
-        if magic != b"OggS":
-            return num_pages
-        granules_hz = _GRANULES_HZ.get(codec, rate_hz) if codec in _PLAIN_GRANULES else 0
-        for page in bad_pages(file):
-            at_s = page.granule / granules_hz if granules_hz else None
-            what = "the last packet is not whole" if page.is_missing else "the checksum of an Ogg page does not hold"
-            damages.add(what, at_s=at_s, at_byte=page.at_byte)
-            num_pages += 1
+        return add_pages(damages, file, codec=codec, rate_hz=rate_hz) if magic == b"OggS" else 0
+
+
+def add_pages(
+    damages: Damages, file: IO[bytes] | Slice, *, codec: str, rate_hz: int, origin_s: float | None = None
+) -> int:
+    """The same of an Ogg file, or a link of a chained one. origin_s: where its clock stands at its beginning."""
+    num_pages = 0
+    granules_hz = _GRANULES_HZ.get(codec, rate_hz) if codec in _PLAIN_GRANULES else 0
+    for page in bad_pages(file):  # type: ignore[arg-type]
+        at_s = page.granule / granules_hz if granules_hz else None
+        if at_s is not None and origin_s is not None:
+            at_s = max(0.0, at_s - origin_s)
+        what = "the last packet is not whole" if page.is_missing else "the checksum of an Ogg page does not hold"
+        damages.add(what, at_s=at_s, at_byte=page.at_byte)
+        num_pages += 1
     return num_pages
 
 

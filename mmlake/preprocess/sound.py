@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,12 +47,14 @@ class SoundWriter:
         self._origin_s, self._settings = origin_s, settings
         self._rate_hz = 0
         self._position = 0  # samples at the source's rate that were placed so far
-        self.num_channels = 0
+        self._before_s = 0.0  # how long the streams before this one last
+        self.sample_rate_hz = self.num_channels = 0  # of the source, the most of its streams; 0 before the first frame
         self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
         self._dropped_s = 0.0  # where the first of them was to go
         self._held: list[AudioFrame] = []  # placed, of one kind, and not yet written
         self._num_held = 0  # their samples
-        self._sink = io.BytesIO()
+        self._sink, self._num_written = io.BytesIO(), 0
+        self._file: Any = None
         self._open = ExitStack()  # closed also where an item is given up half-way
 
     def __enter__(self) -> SoundWriter:
@@ -88,6 +90,12 @@ class SoundWriter:
             self._start(rate_hz, num_channels)
         self._write(samples)
 
+    def next_stream(self, *, origin_s: float) -> float:
+        """Where the sound so far ends, in seconds: frames of another stream, of any rate, follow it there."""
+        self._end_stream()
+        self._origin_s = origin_s
+        return self._before_s
+
     def add_dropped(self, damages: Damages) -> None:
         """Note where the first frame was left out."""
         if self.num_dropped:
@@ -97,22 +105,29 @@ class SoundWriter:
 
     def finish(self) -> tuple[bytes, float] | None:
         """(FLAC bytes, duration in seconds), or None where no sample came."""
-        if not self._position:
+        self._end_stream()
+        if not self._before_s:
             return None
-        self._write_held()
-        if self._resampler is not None:
-            self._file.write(_sixteen_bit(self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)))
         self._open.close()
-        return self._sink.getvalue(), self._position / self._rate_hz
+        return self._sink.getvalue(), self._before_s
 
-    @property
-    def sample_rate_hz(self) -> int:
-        """Of the source; 0 before the first frame."""
-        return self._rate_hz
+    def _end_stream(self) -> None:
+        if not self._position:
+            return
+        self._write_held()
+        is_later = self._before_s > 0
+        self._before_s += self._position / self._rate_hz
+        if self._resampler is not None:
+            rest = self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+            if is_later:  # of many streams, what each is rounded by would add up
+                left = max(0, round(self._before_s * SOUND_RATE_HZ) - self._num_written)
+                rest = np.pad(rest, (0, max(0, left - len(rest))))[:left]
+            self._encode_ready(rest)
+        self._rate_hz = self._position = 0
 
     def _drop(self) -> None:
         if not self.num_dropped:
-            self._dropped_s = self._position / self._rate_hz
+            self._dropped_s = self._before_s + self._position / self._rate_hz
         self.num_dropped += 1
 
     def _start(self, rate_hz: int, num_channels: int) -> None:
@@ -120,10 +135,15 @@ class SoundWriter:
         import soxr
 
         check_rate(rate_hz, settings=self._settings)
-        self._rate_hz, self.num_channels = rate_hz, num_channels
-        self._file = self._open.enter_context(
-            soundfile.SoundFile(self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16")
-        )
+        self._rate_hz = rate_hz
+        self.sample_rate_hz = max(self.sample_rate_hz, rate_hz)
+        self.num_channels = max(self.num_channels, num_channels)
+        if self._file is None:
+            self._file = self._open.enter_context(
+                soundfile.SoundFile(
+                    self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16"
+                )
+            )
         self._resampler = (
             None
             if self._rate_hz == SOUND_RATE_HZ
@@ -169,11 +189,15 @@ class SoundWriter:
     def _encode(self, samples: np.ndarray) -> None:
         if self._resampler is not None:
             samples = self._resampler.resample_chunk(samples)
+        self._encode_ready(samples)
+
+    def _encode_ready(self, samples: np.ndarray) -> None:
+        self._num_written += len(samples)
         self._file.write(_sixteen_bit(samples))
 
     def _check_length(self, num_more: int) -> None:
         """Raises UnreadableItem 3007 where so many more samples are too many."""
-        check_duration((self._position + num_more) / self._rate_hz, settings=self._settings)
+        check_duration(self._before_s + (self._position + num_more) / self._rate_hz, settings=self._settings)
 
 
 def check_bounds(stream: AudioStream, duration_s: float | None, *, settings: PreprocessSettings) -> None:

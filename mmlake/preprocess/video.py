@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlake.decoders import picture_stream, sound_stream
+from mmlake.decoders import open_link, picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
@@ -19,7 +19,8 @@ from mmlake.preprocess.containers.container import (
     claimed_s,
     opened,
 )
-from mmlake.preprocess.damage import add_bad_pages
+from mmlake.preprocess.containers.later_links import add_later_links, first_link
+from mmlake.preprocess.damage import Damages, add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
 from mmlake.preprocess.visual.film_reader import FilmReader
@@ -30,6 +31,7 @@ from mmlake.video_quantizer import EXPORT
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
+    from av.container import InputContainer
     from av.video.stream import VideoStream
 
 _HIDDEN_FRAMES = ("vp8", "libvpx")  # codecs with packets that are never shown
@@ -67,7 +69,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         stream.codec_context.options |= EXPORT
         sounds = [] if played is None else [played]
         video_codec, audio_codec = stream.codec_context.name, played.codec_context.name if played else None
-        container_s = claimed_s(container)
+        container_s = _claimed_s(path, container)
         _check_header(stream, played, container_s, settings, has_count=not is_of_a_pipe(container))
         clock = FrameClock(container, stream)
         reader = _reader(stream, clock, settings)
@@ -92,9 +94,8 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.packets['video']} packets decoded ({video_codec})")
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
-    for at_s in reader.odd_frames_s():
-        if not decoding.damages.has_near(at_s):
-            decoding.damages.add("a frame does not belong between those before and behind it", at_s=at_s)
+    add_later_links(decoding.damages, path, at_s=decoded_s, settings=settings)
+    _add_odd_frames(decoding.damages, reader)
     judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(
         decoded_s=decoded_s,
@@ -118,6 +119,19 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     return VideoDecoded(
         columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
     )
+
+
+def _add_odd_frames(damages: Damages, reader: FilmReader) -> None:
+    for at_s in reader.odd_frames_s():
+        if not damages.has_near(at_s):
+            damages.add("a frame does not belong between those before and behind it", at_s=at_s)
+
+
+def _claimed_s(path: Path, container: InputContainer) -> float | None:
+    if (link := first_link(path)) is None:
+        return claimed_s(container)
+    with open_link(path, link) as first:  # FFmpeg mixes its clock with that of the last one
+        return claimed_s(first)
 
 
 def _check_header(

@@ -275,7 +275,7 @@ AUDIO_MEASUREMENTS = (
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="5",
+        revision="6",
     ),
     MUSIC_MEASUREMENT,
     MOS_MEASUREMENT,

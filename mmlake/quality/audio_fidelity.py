@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import open_media, sound_stream
+from mmlake.decoders import open_media, sound_containers, sound_stream
+from mmlake.formats.ogg_pages import is_chained
 from mmlake.quality.measurement import Measures
 
 if TYPE_CHECKING:
@@ -58,15 +59,18 @@ def is_lossless(path: Path) -> bool:
     """Whether the file's codec keeps every sample. Raises UnreadableItem."""
     import soundfile
 
-    if path.suffix != ".mp3":
+    with path.open("rb") as file:
+        is_in_part = is_chained(file)  # of which libsndfile reads the first stream
+    if path.suffix != ".mp3" and not is_in_part:
         try:
             return str(soundfile.info(path).subtype).startswith(_LOSSLESS_SUBTYPES)
         except soundfile.LibsndfileError:
             pass
-    with open_media(path) as container:
+    names = []
+    for container in sound_containers(path):
         stream = sound_stream(container)
-        name = stream.codec_context.name if stream is not None else ""
-    return _keeps_all(name)
+        names.append(stream.codec_context.name if stream is not None else "")
+    return all(map(_keeps_all, names))
 
 
 def _keeps_all(codec: str) -> bool:
