@@ -39,6 +39,8 @@ FORMATS = (
 # carry one, the frame is given as well. Other codecs have no checksum, or are refused for less; of MP3 FFmpeg checks
 # none.
 _STRICT = {codec: {"err_detect": "crccheck+explode"} for codec in ("flac", "ac3", "eac3", "hevc")}
+# The last packet of Apple Lossless says how many samples it has, and FFmpeg cuts off what it lacks once more.
+_UNTRIMMED = {"flags2": "skip_manual"}
 _X264 = re.compile(rb"x264 - core (\d{1,9})\b")
 _FIRST_STANDARD_X264 = 151  # with chroma of full size
 # Telephone sound has 8,000 and hydrophones 2,000. Below it one frame of a few bytes grows without bound when it is
@@ -116,7 +118,10 @@ def _ready(path: Path, part: Slice | None, size_bytes: int) -> InputContainer:
     for stream in (*container.streams.video, *container.streams.audio):
         if stream.codec_context is not None:
             stream.codec_context.thread_count = 1  # files are decoded side by side, one for each core
-            stream.codec_context.options = _STRICT.get(stream.codec_context.name, {}) | _of_old_x264(path, stream)
+            codec = stream.codec_context.name
+            stream.codec_context.options = _STRICT.get(codec, {}) | _of_old_x264(path, stream)
+            if codec == "alac" and container.format.name == "caf":
+                stream.codec_context.options |= _UNTRIMMED
     return container
 
 
@@ -315,8 +320,9 @@ def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int,
         return
     try:
         with soundfile.SoundFile(path) as sound:
-            position = sound.seek(int(from_s * sound.samplerate)) if from_s > 0 else 0
-            for block in sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True):
+            # codecs of telephones (GSM 06.10, G.721, G.723) are read from the start alone
+            position = sound.seek(int(from_s * sound.samplerate)) if from_s > 0 and sound.seekable() else 0
+            while len(block := sound.read(_BLOCK_SAMPLES, dtype="float32", always_2d=True)):
                 yield sound.samplerate, position, block
                 position += len(block)
         return

@@ -112,7 +112,8 @@ def opaque(picture: Image) -> Image:
     is_deep = picture.mode.startswith(("I", "F"))  # 16 and 32 bit: no ground has that many levels
     if is_deep or (picture.mode not in _ALPHA_MODES and "transparency" not in picture.info):
         return picture
-    layer = picture.convert("RGBA")
+    # Pillow makes nothing but LA of premultiplied grey
+    layer = (picture.convert("LA") if picture.mode == "La" else picture).convert("RGBA")
     on_white = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
     shown = ImageStat.Stat(on_white.convert("L")).stddev[0]
     if shown >= _FAINT_STD:

@@ -86,7 +86,8 @@ def _as_sound(data: bytes) -> np.ndarray:
                 num_values = sound.frames * max(sound.channels, SOUND_RATE_HZ / sound.samplerate)
                 if num_values > _MAX_SOUND_VALUES:
                     raise UnreadableItem(3007, f"num_samples={int(num_values)} not in [0, {_MAX_SOUND_VALUES}]")
-                samples = sound.read(dtype="float32", always_2d=True)
+                # GSM 06.10 and its like cannot be sought in, and are asked for a number of samples
+                samples = sound.read(-1 if sound.seekable() else sound.frames, dtype="float32", always_2d=True)
                 rate_hz = sound.samplerate
     except soundfile.LibsndfileError:
         samples, rate_hz = _by_ffmpeg(data)
