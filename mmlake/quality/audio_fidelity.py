@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import open_media, sound_containers, sound_stream
+from mmlake.decoders import sound_containers, sound_stream
 from mmlake.formats.ogg_pages import is_chained
 from mmlake.quality.measurement import Measures
 
@@ -80,11 +80,12 @@ def _keeps_all(codec: str) -> bool:
 def coded_kbps(path: Path) -> float | None:
     """The rate of the sound of a lossy file in kbit/s, in those of MP3; None of a lossless one, and where packets have
     no times. Nothing is decoded, and pictures and tags do not count. Raises UnreadableItem."""
-    num_bytes, start_s, end_s = 0, math.inf, 0.0
-    with open_media(path) as container:
+    worth_bytes = duration_s = 0.0
+    for container in sound_containers(path):
         stream = sound_stream(container)
         if stream is None or _keeps_all(stream.codec_context.name):
-            return None
+            continue
+        num_bytes, start_s, end_s = 0, math.inf, 0.0
         for packet in itertools.islice(_whole_packets(container, stream), _CODED_PACKETS):
             if packet.pts is None or packet.time_base is None or not packet.size:
                 continue
@@ -93,7 +94,10 @@ def coded_kbps(path: Path) -> float | None:
             end_s = max(end_s, time_s + float((packet.duration or 0) * packet.time_base))
             num_bytes += packet.size
         worth = _WORTH.get(stream.codec_context.name.removesuffix("float").removeprefix("lib"), 1.0)
-    return worth * num_bytes * 8 / 1_000 / (end_s - start_s) if end_s > start_s else None
+        if end_s > start_s:
+            worth_bytes += worth * num_bytes
+            duration_s += end_s - start_s
+    return worth_bytes * 8 / 1_000 / duration_s if duration_s else None
 
 
 def _whole_packets(container: InputContainer, stream: AudioStream) -> Iterator[Packet[AudioStream]]:

@@ -25,7 +25,7 @@ from mmlake.loader.decode import DECODERS
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.video import video_track
-from mmlake.quality.audio_fidelity import is_lossless
+from mmlake.quality.audio_fidelity import coded_kbps, is_lossless
 
 FIRST_S, SECOND_S = 1.5, 2.2
 RATES_HZ = {"vorbis": (8_000, 44_100, 48_000), "libopus": (8_000, 48_000), "flac": (8_000, 16_000, 44_100)}
@@ -113,6 +113,15 @@ def test_all_that_reads_a_recording_reads_all_streams(tmp_path) -> None:
     assert pitch_hz(loaded[2 * 16_000 : 3 * 16_000], 16_000) == pytest.approx(6_000, abs=10)
     assert len(query_samples(path)) / 16_000 == pytest.approx(FIRST_S + SECOND_S, abs=1e-3)
     assert not is_lossless(path)
+
+
+def test_the_rate_of_a_chain_is_that_of_its_lossy_streams(tmp_path) -> None:
+    path, second = tmp_path / "radio.ogg", ogg("libopus", 48_000, 2, seconds=8.0)
+    path.write_bytes(second)
+    alone = coded_kbps(path)
+    for first in (ogg("flac", 8_000, 1), ogg("vorbis", 44_100, 1, seconds=0.5).replace(b"vorbis", b"vorbos")):
+        path.write_bytes(first + second)
+        assert coded_kbps(path) == pytest.approx(alone, rel=0.05)
 
 
 def test_many_streams_do_not_drift(tmp_path) -> None:
