@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mmlake.catalog import search as searching
 from mmlake.catalog.files import TableFiles
-from mmlake.optional import defer, defer_classes
+from mmlake.optional import defer
 
 NAME = "catalog"
 _MAX_FILTERS = 256  # that were found to be conditions over the columns
@@ -22,7 +22,6 @@ def connect(root: Path) -> Any:
     """The database that the table is in."""
     os.environ.setdefault("LANCEDB_LOG", "error")  # its warnings are about its own plans of a filter
     defer("lance_namespace_urllib3_client")  # for REST, which no table here asks: half of the import
-    defer_classes("lance_namespace_urllib3_client.models")  # a hundred pydantic classes, in annotations alone
     import lancedb
 
     return lancedb.connect(str(root))

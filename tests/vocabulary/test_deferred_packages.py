@@ -34,13 +34,7 @@ OPENED = """
 import sys
 from pathlib import Path
 from mmlake.catalog.opened import connect
-database = connect(Path(sys.argv[1]))
-models = [name for name in sys.modules if name.startswith("lance_namespace_urllib3_client.models.")]
-assert len(models) < 20, models
-import pyarrow
-database.create_table("t", schema=pyarrow.schema({"x": pyarrow.int32()}))
-assert database.open_table("t").count_rows() == 0 and database.list_tables().tables == ["t"]
-assert type(database.list_namespaces()).__module__.endswith("list_namespaces_response")
+connect(Path(sys.argv[1]))
 assert "lancedb" in sys.modules
 print(sorted(name for name in sys.modules if name.startswith("lance_namespace_urllib3_client.api.")))
 import lance_namespace_urllib3_client
@@ -49,43 +43,12 @@ print(lance_namespace_urllib3_client.TableApi.__name__)
 
 
 def test_a_catalog_opens_without_the_rest_client_which_is_there_for_who_asks(tmp_path) -> None:
-    """It is half of what lancedb imports, .5 CPU s in each process; its models, which annotate, are .1 s more."""
+    """It is half of what lancedb imports, .5 CPU s in each process."""
     env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
     ran = subprocess.run(
         [sys.executable, "-c", OPENED, str(tmp_path / "catalog")], env=env, check=True, capture_output=True, text=True
     )
     assert ran.stdout.split() == ["[]", "TableApi"]
-
-
-CLASSES = """
-import sys
-from mmlake.optional import defer_classes
-defer_classes("pack")
-from pack import Request, Absent
-import pack.inner
-def ask(request: Request | None = None) -> Request: return Request(name="n")
-assert pack.inner.VALUE == 1 and "Request" not in vars(pack), vars(pack)
-assert ask().name == "n" and type(ask()) is pack.Request is not Request
-assert isinstance(ask(), Request) and not isinstance(1, Request) and issubclass(pack.Request, Request)
-assert Request.kind == "asked" and pack.begun == 2
-try:
-    Absent()
-except AttributeError as error:
-    assert "Absent" in str(error)
-else:
-    raise AssertionError
-defer_classes("pack"), defer_classes("nowhere_to_be_found")
-"""
-
-
-def test_classes_of_a_package_are_made_when_one_of_them_is_first_used(tmp_path) -> None:
-    (tmp_path / "pack").mkdir()
-    (tmp_path / "pack/__init__.py").write_text(
-        "begun = 2\nclass Request:\n    kind = 'asked'\n    def __init__(self, name): self.name = name\n"
-    )
-    (tmp_path / "pack/inner.py").write_text("VALUE = 1\n")
-    env = {"PYTHONPATH": f"{tmp_path}:{':'.join(filter(None, sys.path))}"}
-    subprocess.run([sys.executable, "-c", CLASSES], env=env, check=True)
 
 
 KEPT = """
