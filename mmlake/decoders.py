@@ -108,7 +108,7 @@ def _ready(path: Path, part: Slice | None, size_bytes: int) -> InputContainer:
     import av.error
 
     try:
-        container: InputContainer = _opened(path) if part is None else _opened_part(part)
+        container = _opened(path, part)
     except (av.error.FFmpegError, ValueError, OSError) as error:
         if is_machine_fault(error):
             raise
@@ -152,21 +152,16 @@ def _of_old_x264(path: Path, stream: Stream) -> dict[str, str]:
     return {"x264_build": message[1].decode()} if message and int(message[1]) < _FIRST_STANDARD_X264 else {}
 
 
-def _opened(path: Path) -> InputContainer:
+def _opened(path: Path, part: Slice | None = None) -> InputContainer:
+    """part: of an Ogg file, in place of it."""
     import av
 
-    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
-    if _is_wav(path):
+    options = {"format_whitelist": FORMATS if part is None else "ogg", "protocol_whitelist": "file"}
+    if part is None and _is_wav(path):
         options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     # without "replace", one tag in Latin-1 loses the whole file
-    return av.open(os.fspath(path), options=options, metadata_errors="replace")
-
-
-def _opened_part(part: Slice) -> InputContainer:
-    import av
-
-    options = {"format_whitelist": "ogg", "protocol_whitelist": "file"}
-    return av.open(part, "r", format="ogg", options=options, metadata_errors="replace")
+    source = os.fspath(path) if part is None else part
+    return av.open(source, "r", options=options, metadata_errors="replace")
 
 
 def _is_wav(path: Path) -> bool:
