@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+_MOST_LOGARITHM = math.log(1e18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,9 @@ class Fit:
         """CPU seconds at this size."""
         return float(self.scale * num**self.exponent)
 
-    def size_at(self, seconds: float) -> float:
-        """The size that takes so many CPU seconds."""
-        return float((seconds / self.scale) ** (1 / self.exponent))
+    def size_at(self, seconds: float) -> float | None:
+        """The size that takes so many CPU seconds; None where no size does, or one beyond any."""
+        return _size(math.log(seconds / self.scale), self.exponent)
 
 
 # in theory: all products; 2 sqrt(n) centroids and a few lists of sqrt(n) / 2 for each vector; log n steps
@@ -48,7 +51,10 @@ def fitted(sizes: Sequence[int], seconds: Sequence[float], *, exponent: float | 
 
 
 def break_even(exact: Fit, other: Fit) -> float | None:
-    """The size from which the other is cheaper than exact search; None where it never becomes so."""
-    if exact.exponent <= other.exponent:
-        return None
-    return float((other.scale / exact.scale) ** (1 / (exact.exponent - other.exponent)))
+    """The size from which the other is cheaper than exact search; None where it never becomes so, or beyond any size:
+    of two lines that are all but parallel noise says where they meet."""
+    return _size(math.log(other.scale / exact.scale), exact.exponent - other.exponent)
+
+
+def _size(logarithm: float, exponent: float) -> float | None:
+    return math.exp(logarithm / exponent) if exponent > 0 and logarithm < _MOST_LOGARITHM * exponent else None

@@ -85,8 +85,8 @@ def _growth(rows: Sequence[Row], dimension: int, budget_cpu_s: float) -> dict[st
     return {
         "dimension": dimension,
         "fits": {name: asdict(fit) for name, fit in fits.items() if fit is not None},
-        "brute_force_meets_budget_at": round(exact.size_at(budget_cpu_s)) if exact is not None else None,
-        "brute_force_meets_budget_at_measured_growth": round(flat.size_at(budget_cpu_s)) if flat is not None else None,
+        "brute_force_meets_budget_at": _round(exact.size_at(budget_cpu_s)) if exact is not None else None,
+        "brute_force_meets_budget_at_measured_growth": _round(flat.size_at(budget_cpu_s)) if flat is not None else None,
         "cells_are_cheaper_from": _round(break_even(flat, cells)) if flat is not None and cells is not None else None,
     }
 

@@ -78,6 +78,9 @@ def test_a_power_law_is_found_again_and_meets_the_budget_where_it_should():
     assert exact.size_at(3_600) == pytest.approx((3_600 / 2e-8) ** 0.5)
     assert bench.break_even(exact, cells) == pytest.approx((1e-6 / 2e-8) ** 2)
     assert bench.break_even(cells, exact) is None
+    parallel = replace(exact, scale=1e-6, exponent=exact.exponent - 1e-5)  # meet beyond any size, and any float
+    assert bench.break_even(exact, parallel) is None
+    assert replace(exact, exponent=1e-4).size_at(3_600) is None and replace(exact, exponent=-0.1).size_at(3_600) is None
     assert bench.fitted([1_000], [1.0]) is None
     anchored = bench.fitted(sizes, [5.0, 5.0, 6.0], exponent=2.0)
     assert anchored.seconds(8_000) == pytest.approx(24)
