@@ -5,6 +5,7 @@
     members   a tar of 100,000 texts
     member    a tar with one member of 4 GiB (sparse), which is the bound, and a text behind it; `above`: a byte above
     loose     50,000 texts in one directory
+    more      200,000 texts in one directory, which are 256 shards
     shards    5,000 shards: ticks of the sensor until all are registered, and one more
 A landing zone is scanned and its rows are made, their bytes durable in a store, as the `items` table does it. Asserts
 how many rows there are and of what status.
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from mmlake import sources
 from mmlake.sources import SourceSettings
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import BlobStore
 
 _MEMBERS, _LOOSE, _SHARDS = 100_000, 50_000, 5_000
@@ -59,13 +61,17 @@ def member(base: Path, *, above: int = 0) -> None:
         file.write(data.ljust(512, b"\0") + bytes(1024))
 
 
-def loose(base: Path) -> None:
-    for number in range(_LOOSE):
+def loose(base: Path, num: int = _LOOSE) -> None:
+    for number in range(num):
         (base / f"{number:06d}.txt").write_bytes(_text(number))
 
 
+def more(base: Path) -> None:
+    loose(base, 4 * _LOOSE)
+
+
 def _ingested(landing: Path, store: Path) -> Iterator[str]:
-    settings, statuses = SourceSettings(), Counter[str]()
+    settings, statuses, parsed = SourceSettings(), Counter[str](), ParsedFiles()
     began_s = time.perf_counter()
     found = sources.scan(landing, settings=settings)
     yield f"{len(found)} shards found in {time.perf_counter() - began_s:.1f} s"
@@ -73,7 +79,7 @@ def _ingested(landing: Path, store: Path) -> Iterator[str]:
         for modality in shard.modalities:
             blobs = BlobStore(store)
             with blobs.batch():
-                rows = sources.ingest(shard, modality, landing=landing, store=blobs, settings=settings)
+                rows = sources.ingest(shard, modality, landing=landing, store=blobs, settings=settings, parsed=parsed)
             codes = rows.column("error_code").to_pylist() if "error_code" in rows.column_names else []
             statuses.update(f"{modality} {status}" for status in rows.column("status").to_pylist())
             statuses.update(f"code {code}" for code in codes if code)
@@ -110,7 +116,7 @@ def above(base: Path) -> None:
     member(base, above=1)
 
 
-CASES = {case.__name__: case for case in (members, member, above, loose, shards)}
+CASES = {case.__name__: case for case in (members, member, above, loose, more, shards)}
 
 
 def _measured(case: str, base: str) -> None:

@@ -7,7 +7,7 @@ methods of `Landing` and one more scheme in `opening.py`.
 from __future__ import annotations
 
 from mmlake.landing.addresses import Place, absolute, as_landing, is_address
-from mmlake.landing.ahead import Span, listed_ahead, opened_ahead, ranges_ahead
+from mmlake.landing.ahead import Span, files_ahead, listed_ahead, opened_ahead, ranges_ahead
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding, refuse_around
@@ -34,6 +34,7 @@ __all__ = [
     "addresses_of",
     "as_landing",
     "is_address",
+    "files_ahead",
     "listed_ahead",
     "naming",
     "native",

@@ -34,6 +34,12 @@ def listed_ahead(landing: Landing, directories: Iterable[str], wanted: Wanted) -
     return closing(AheadLanding(landing, directories, wanted))
 
 
+def files_ahead(landing: Landing, files: Iterable[Entry], wanted: Wanted) -> AbstractContextManager[Landing]:
+    """The same, for one who has listed them."""
+    asked = ((entry, wanted(entry)) for entry in files if entry.refused is None)
+    return _planned(landing, (_Planned(entry.path, entry, [(0, size)]) for entry, size in asked if size))
+
+
 def opened_ahead(landing: Landing, files: Iterable[Entry]) -> AbstractContextManager[Landing]:
     """The landing zone for one who will read the first bytes of these files in this order."""
     return _planned(landing, (_Planned(entry.path, entry) for entry in files if entry.refused is None))

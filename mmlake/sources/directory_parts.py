@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from mmlake.landing import Entry, Landing, listed_ahead
+from mmlake.landing import Entry, Landing, files_ahead, listed_ahead
 from mmlake.sources.companions import transcripts
 from mmlake.sources.names import composed
 from mmlake.sources.raw_items import BlobOf, RawItem
@@ -91,16 +91,22 @@ def is_named(entry: Entry, endings: tuple[str, ...]) -> bool:
 
 
 def loose_files_ahead(
-    shard: Shard, landing: Landing, endings: tuple[str, ...], blob_of: BlobOf | None
+    shard: Shard,
+    landing: Landing,
+    endings: tuple[str, ...],
+    blob_of: BlobOf | None,
+    listed: Sequence[Entry] | None = None,
 ) -> AbstractContextManager[Landing]:
     """The landing zone, for one who will read all loose files of the shard in their order. endings: of names that claim
-    a container. blob_of: files that have a blob here are not read to their end."""
-    part = "" if shard.directories else shard.part
+    a container. blob_of: files that have a blob here are not read to their end. listed: the files, where they are known
+    already."""
 
     def wanted(entry: Entry) -> int:
-        if is_named(entry, endings) or not is_in(entry, part):
+        if is_named(entry, endings):
             return 0
         return 1 if blob_of is not None and blob_of(entry) is not None else max(1, entry.size_bytes)
 
+    if listed is not None:
+        return files_ahead(landing.part_of(shard.path), listed, wanted)
     directories = (one.path for one in each_directory(shard))
     return listed_ahead(landing.part_of(shard.path), directories, wanted)

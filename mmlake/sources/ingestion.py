@@ -24,10 +24,11 @@ from mmlake.formats import texts
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.progress import Advance, silent
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import inner_tables
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
-from mmlake.sources.directory_parts import first_samples, first_stems, is_in, is_named, loose_files_ahead
+from mmlake.sources.directory_listing import Listed, listed_of
+from mmlake.sources.directory_parts import first_samples, loose_files_ahead
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader, item_id_of
@@ -68,7 +69,7 @@ class Reader:
         *,
         entries: Sequence[Entry] | None = None,
         part: str = "",
-        siblings: Sequence[Entry] = (),
+        siblings: Callable[[], Sequence[Entry]] = tuple,
         around: Sequence[Entry] = (),
         limit: int | None = None,
     ) -> Reading:
@@ -83,7 +84,7 @@ class Reader:
             defaults=defaults_of(landing, path if is_directory else path.rpartition("/")[0] or "."),
             hint=hinted_modality(path),
             entries=tuple(entries or ()),
-            siblings=tuple(siblings),
+            siblings=siblings,
             around=tuple(around),
             limit=limit,
             parsed=self.parsed,
@@ -102,39 +103,39 @@ class Reader:
         around = Placement(self.landing.part_of(shard.path), self.parsed) if shard.directories else None
         ordinals = count()
         is_whole = shard.format == LOOSE and shard.limit is None
-        ahead = loose_files_ahead(shard, self.landing, self.connectors.endings, blob_of) if is_whole else None
+        listed = self._listed(shard) if is_whole and shard.part and not shard.directories else None
+        known = None if listed is None else listed.loose
+        ahead = loose_files_ahead(shard, self.landing, self.connectors.endings, blob_of, known) if is_whole else None
         with ahead or nullcontext(self.landing) as landing:
             for one in each_directory(shard):
-                reading = replace(replace(self, landing=landing).reading_of(one, downloads, around), blob_of=blob_of)
+                reader = replace(self, landing=landing)
+                reading = replace(reader.reading_of(one, downloads, around, listed), blob_of=blob_of)
                 begin(reading)
                 # in no variable of its own: whoever gives up reading ends what reads
                 for item in self._items(one, reading):
                     item.ordinal = next(ordinals)
                     yield item
 
-    def reading_of(self, shard: Shard, downloads: Downloads | None = None, around: Placement | None = None) -> Reading:
-        """What a connector needs to read the shard, which gathers no directories. around: what was listed already."""
+    def reading_of(
+        self,
+        shard: Shard,
+        downloads: Downloads | None = None,
+        around: Placement | None = None,
+        listed: Listed | None = None,
+    ) -> Reading:
+        """What a connector needs to read the shard, which gathers none. around, listed: what was listed already."""
         if shard.format != LOOSE:
             return replace(self.reading(shard.path, limit=shard.limit), downloads=downloads)
-        landing, endings = self.landing.part_of(shard.path), self.connectors.endings
-        landing = landing if shard.limit is None else landing.sparing()
-        listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
-        own = [entry for entry in listed if is_in(entry, shard.part)]
-        if shard.limit is not None:  # only as many are opened as can hold that many samples; see `excerpt`
-            own = first_stems([entry for entry in own if not is_named(entry, endings)], shard.limit)
-        # Those whose name claims a container are opened here; the others show by their bytes when their turn comes.
-        reader = replace(self, landing=landing)
-        names = reader.siblings(shard.path)
-        entries = [entry for entry in own if not is_named(entry, endings) or reader.format_of(entry, names) == LOOSE]
-        chosen = {entry.path for entry in own} if len(own) < len(listed) else None
-        siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
-        around = around or Placement(landing, self.parsed)
-        around.learn(shard.path, listed)
-        companions = around.companions_of(shard.path)
-        return replace(
-            reader.reading(shard.path, entries=entries, part=shard.part, siblings=siblings, around=companions),
-            is_container=partial(self.connectors.is_container, siblings=names),
-        )
+        listing, own, loose = listed or self._listed(shard, around)
+        reading = self.reading(
+            shard.path, entries=loose, part=shard.part, limit=shard.limit, around=listing.companions,
+            siblings=partial(listing.others, own) if len(own) < len(listing.entries) else tuple,
+        )  # fmt: skip
+        # the limit is in the files that were chosen
+        return replace(reading, limit=None, is_container=partial(self.connectors.is_container, siblings=listing.names))
+
+    def _listed(self, shard: Shard, around: Placement | None = None) -> Listed:
+        return listed_of(shard, self.landing, self.settings, self.parsed, self.connectors, around)
 
     def _items(self, shard: Shard, reading: Reading) -> Iterator[RawItem]:
         try:

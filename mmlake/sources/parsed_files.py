@@ -56,6 +56,18 @@ class ParsedFiles:
             found: Value = shelf.values[key][0]
             return found
 
+    def has(self, kind: Kind[Any], key: Hashable) -> bool:
+        """Whether the value of that key is kept."""
+        shelf = self._shelves.get(kind)
+        return shelf is not None and key in shelf.values
+
+    def forget(self, kind: Kind[Any], key: Hashable) -> None:
+        """Let the value of that key go, where it is kept: the next one who asks makes it anew."""
+        with self._lock:
+            shelf = self._shelves.setdefault(kind, _Shelf())
+        with shelf.lock:
+            shelf.size -= shelf.values.pop(key, (None, 0))[1]
+
     def close(self) -> None:
         """Let everything go, temporary tables on disk included. What is asked for later is parsed anew."""
         with self._lock:

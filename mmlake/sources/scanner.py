@@ -232,7 +232,7 @@ class Scan:
             directory,
             entries=own,
             part="" if part.startswith(PART_MARK) else part,
-            siblings=[entry for entry in loose if not is_in(entry, part)] if len(own) < len(loose) else (),
+            siblings=functools.partial(_others, loose, part) if len(own) < len(loose) else tuple,
             around=self._around.companions_of(directory),
         )
 
@@ -328,6 +328,11 @@ class Scan:
             return self._reader.connectors[name].modalities(reading)
         except UnreadableItem:
             return (reading.home,)  # it cannot be opened: its one row, which says so, has this home
+
+
+def _others(entries: Iterable[Entry], part: str) -> list[Entry]:
+    """The files that do not belong to the part."""
+    return [entry for entry in entries if not is_in(entry, part)]
 
 
 def _all(files: Mapping[str, list[Entry]]) -> list[Entry]:

@@ -1,0 +1,85 @@
+"""The parts of a directory are found in one listing of it, which shows what they are registered with."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmlake import sources
+from mmlake.landing import LocalLanding
+from mmlake.sources import directory_parts
+from mmlake.sources.parsed_files import ParsedFiles
+from mmlake.store import BlobStore
+from tests.sources.corpora.builders import landed
+
+SETTINGS = sources.SourceSettings(max_loose_files=20)
+
+
+class _Zone:
+    """A landing zone whose parts are ingested by one owner of what is parsed."""
+
+    def __init__(self, tmp_path, monkeypatch, num: int) -> None:
+        self.root = landed(tmp_path / "in", {f"d/{number:03}.txt": f"note {number}".encode() for number in range(num)})
+        self.store, self.parsed, self.num_listed = BlobStore(tmp_path / "store"), ParsedFiles(), 0
+        listed = LocalLanding.files
+
+        def counted(landing, directory):
+            self.num_listed += directory == "d"
+            return listed(landing, directory)
+
+        monkeypatch.setattr(LocalLanding, "files", counted)
+
+    def scan(self):
+        return sources.scan(self.root, settings=SETTINGS, parsed=self.parsed)
+
+    def texts(self, shards) -> dict[str, list[str]]:
+        """The texts of each part."""
+        given = {"landing": self.root, "store": self.store, "settings": SETTINGS, "parsed": self.parsed}
+        tables = {shard.key: sources.ingest(shard, "text", **given) for shard in shards}
+        return {key: table.column("text_content").to_pylist() for key, table in tables.items()}
+
+
+def test_a_directory_in_parts_is_listed_once_for_all_of_them(tmp_path, monkeypatch):
+    zone = _Zone(tmp_path, monkeypatch, 200)
+    shards = zone.scan()
+    zone.num_listed = 0
+    found = zone.texts(shards)
+    assert len(shards) > 10 and sum(map(len, found.values())) == 200
+    assert zone.num_listed == 1
+
+
+def test_the_cost_of_names_does_not_grow_with_the_number_of_parts(tmp_path, monkeypatch):
+    zone = _Zone(tmp_path, monkeypatch, 200)
+    num_hashed, composed = [0], directory_parts.composed
+
+    def counted(name):
+        num_hashed[0] += 1
+        return composed(name)
+
+    monkeypatch.setattr(directory_parts, "composed", counted)
+    shards = zone.scan()
+    assert len(shards) > 10 and num_hashed[0] <= 2 * 200
+    zone.texts(shards)
+    assert num_hashed[0] <= 3 * 200
+
+
+@pytest.mark.parametrize("change", ["written", "added", "deleted"])
+def test_what_changed_before_a_scan_is_in_the_rows_behind_it(tmp_path, monkeypatch, change):
+    zone = _Zone(tmp_path, monkeypatch, 200)
+    before = zone.texts(zone.scan())
+    path = zone.root / "d" / ("new.txt" if change == "added" else "007.txt")
+    path.unlink() if change == "deleted" else path.write_text("another note, and a longer one")
+    after = zone.texts(zone.scan())
+    [changed] = [key for key in after if after[key] != before[key]]
+    expected = {text for text in before[changed] if text != "note 7" or change == "added"}
+    assert set(after[changed]) == expected | ({"another note, and a longer one"} if change != "deleted" else set())
+
+
+def test_files_of_other_parts_are_those_that_no_part_of_its_own_has(tmp_path, monkeypatch):
+    zone = _Zone(tmp_path, monkeypatch, 60)
+    seen = []
+    for shard in zone.scan():
+        for _ in sources.read(shard, landing=zone.root, settings=SETTINGS, parsed=zone.parsed, begin=seen.append):
+            pass
+    assert len(seen) > 2
+    assert all(len(reading.entries) + len(reading.siblings()) == 60 for reading in seen)
+    assert all(not {one.path for one in reading.entries} & {one.path for one in reading.siblings()} for reading in seen)
