@@ -27,7 +27,7 @@ import pyarrow as pa
 from benchmarks.dedup_edits import Edit, Report
 from mmlake import dedup
 from mmlake.dedup import CLOSENESS, DedupSettings
-from mmlake.preprocess.text import count_words
+from mmlake.letters import count_words
 from mmlake.quality.text import MEASURES
 from mmlake.store import BlobStore
 

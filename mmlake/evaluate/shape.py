@@ -8,7 +8,6 @@ is decided by the probes.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,11 +17,12 @@ import numpy as np
 
 from mmlake.errors import SettingsError
 from mmlake.evaluate.kmeans import kmeans
+from mmlake.letters import words
 from mmlake.records import Digest
 
 _DECIMALS = 4
 _MAX_CLUSTERS = 256
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_LEAST_LETTERS = 3  # of a term
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,9 +147,9 @@ def _terms(texts: Sequence[str], clustering: Clustering, *, num_terms: int) -> d
     documents: Counter[str] = Counter()
     inside: dict[int, Counter[str]] = {}
     for text, number in zip(texts, clustering.assignment_N.tolist(), strict=True):
-        words = set(_WORD.findall(text.lower()))
-        documents.update(words)
-        inside.setdefault(number, Counter()).update(words)
+        found = {word for word in words(text.lower()) if len(word) >= _LEAST_LETTERS}
+        documents.update(found)
+        inside.setdefault(number, Counter()).update(found)
     best = {}
     for number, counts in inside.items():
         size = clustering.histogram[number]

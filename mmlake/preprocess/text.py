@@ -13,6 +13,7 @@ import unicodedata
 from mmlake.formats.sniff import TIMED_NAMES
 from mmlake.formats.text_encodings import marked_encoding
 from mmlake.formats.texts import decode_text
+from mmlake.letters import count_words
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.transcripts.subtitles import is_subtitles, parse_cues
@@ -30,11 +31,6 @@ _ENTITY = re.compile(r"&(?:amp|quot|apos|nbsp|#0?39|#x27|#160|hellip|ndash|mdash
 _TRAILING_SPACE = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]++$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _TIMED = frozenset(TIMED_NAMES.values())
-_WORD = re.compile(r"[^\W_]+(?:[-'’.,:/@&_][^\W_]+)*")
-# scripts that write no spaces
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
-)
 
 
 def text_track(
@@ -95,11 +91,3 @@ def _in_order(found: re.Match[str]) -> str:
 
 def _decomposed(mark: str) -> str:
     return unicodedata.normalize("NFD", mark)
-
-
-def count_words(text: str) -> int:
-    """Runs of letters and digits; two characters of a script without spaces count as one word."""
-    unspaced = len(_UNSPACED.findall(text))
-    if not unspaced:
-        return len(_WORD.findall(text))
-    return len(_WORD.findall(_UNSPACED.sub(" ", text))) + (unspaced + 1) // 2

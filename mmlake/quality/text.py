@@ -12,18 +12,18 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
+from mmlake.letters import UNSPACED, as_letters, count_words, plain, sentences, words
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.misread import MISREAD
 from mmlake.quality.rule import Rule, unmeasured
 
-# scripts that write no spaces: word lengths mean nothing
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _TOKEN = re.compile(r"\S+")
 _LETTER = re.compile(r"[^\W\d_]")
+_LIST_MARK = re.compile(r"^[ \t]*(?:[•‣⁃∙◦●○▪■□*+–—-]|\(?\d{1,3}[.)])(?=[ \t]+\S)", re.MULTILINE)
+# the longest words that people write have some 45 letters; a line of base64 has 60 to 76
+_ADDRESS_MARKS, _LONG_TOKEN_CHARS = ("://", "www."), 60
+_NO_WORD = re.compile(rf"[<(\[]?(?:https?://|www\.)\S+$|[A-Za-z0-9+/=_-]{{{_LONG_TOKEN_CHARS},}}$")
 _TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and the head of a table in Markdown
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
-_NOT_WORD = re.compile(r"[\W_]+")
 # UTF-8 that was read in another encoding, replacement characters, controls
 _GARBLED = re.compile(f"{MISREAD}|[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 # tags, entities and BBCode that an extraction left behind; quotes and dashes of plain-text conventions are none
@@ -35,7 +35,8 @@ _MARKUP = re.compile(
 _MARK = re.compile(r"[.,;:!?…。、，；：！？।؟،]")
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…|\.\.\.")
-_NGRAM = 10
+_NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
+_MOST_UNSPACED = 0.3  # share of such signs from which on word lengths mean nothing
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
     r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- "
@@ -98,17 +99,31 @@ def text_measures(subject: Subject) -> Measures:
 
 
 def _mean_word_length_chars(text: str) -> float | None:
-    words = _WORD.findall(text)
-    is_spaced = len(_UNSPACED.findall(text)) <= 0.3 * max(1, len(text))
-    return sum(map(len, words)) / len(words) if words and is_spaced else None
+    """In letters; None of scripts that write no spaces."""
+    if _is_unspaced(text):
+        return None
+    found = words(as_letters(text))
+    return sum(map(len, found)) / len(found) if found else None
+
+
+def _is_unspaced(text: str) -> bool:
+    return _has_unspaced(text) and len(UNSPACED.findall(text)) > _MOST_UNSPACED * len(text)
+
+
+def _has_unspaced(text: str) -> bool:
+    return not text.isascii() and UNSPACED.search(text) is not None
 
 
 def _word_with_letter_fraction(text: str) -> float | None:
-    """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown."""
-    tokens = _TOKEN.findall(text)
+    """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown. What marks the
+    items of a list does not count; addresses and encoded bytes are no words, whatever letters they have."""
+    tokens = _TOKEN.findall(_LIST_MARK.sub("", text))
     if "|" in text:
         tokens = [token for token in tokens if not _TABLE_LINE.fullmatch(token)]
-    return sum(_LETTER.search(token) is not None for token in tokens) / len(tokens) if tokens else None
+    are_words = [_LETTER.search(token) is not None for token in tokens]
+    if any(mark in text for mark in _ADDRESS_MARKS) or max(map(len, tokens), default=0) >= _LONG_TOKEN_CHARS:
+        are_words = [is_word and not _NO_WORD.match(token) for is_word, token in zip(are_words, tokens, strict=True)]
+    return sum(are_words) / len(tokens) if tokens else None
 
 
 def _symbol_word_ratio(text: str) -> float | None:
@@ -123,30 +138,29 @@ def _repeated_line_fraction(text: str) -> float | None:
 
 def _segments(text: str) -> list[str]:
     """The lines with words, without case and signs; sentences where the text has too few lines."""
-    lines = [line for part in text.split("\n") if (line := _plain(part))]
+    lines = [line for part in text.split("\n") if (line := plain(part))]
     if len(lines) >= _MIN_SEGMENTS:
         return lines
-    return [sentence for part in _SENTENCE_END.split(text) if (sentence := _plain(part))]
-
-
-def _plain(text: str) -> str:
-    return _NOT_WORD.sub(" ", text).strip().casefold()
+    return [sentence for part in sentences(text) if (sentence := plain(part))]
 
 
 def _repeated_ngram_fraction(text: str) -> float | None:
-    """Share of words that lie in a run of ten words that stood in the text before."""
-    words = _plain(text).split()
-    if len(words) < 2 * _NGRAM:
+    """Share of words that lie in a run of ten words that stood in the text before; of signs in a run of twenty, in
+    scripts that write no spaces."""
+    found, size = plain(text).split(), _NGRAM
+    if _is_unspaced(text):
+        found, size = list("".join(found)), _UNSPACED_NGRAM
+    if len(found) < 2 * size:
         return None
     seen: set[str] = set()
     covered, end = 0, 0
-    for start in range(len(words) - _NGRAM + 1):
-        key = " ".join(words[start : start + _NGRAM])
+    for start in range(len(found) - size + 1):
+        key = " ".join(found[start : start + size])
         if key in seen:
-            covered += start + _NGRAM - max(start, end)
-            end = start + _NGRAM
+            covered += start + size - max(start, end)
+            end = start + size
         seen.add(key)
-    return covered / len(words)
+    return covered / len(found)
 
 
 def _boilerplate_fraction(text: str) -> float | None:
@@ -155,13 +169,14 @@ def _boilerplate_fraction(text: str) -> float | None:
     small = text.lower()
     hints = [hint for hint in _HINTS if hint in small]
     is_odd = _ODD_CASES.search(text) is not None
-    for sentence in _SENTENCE_END.split(text):
-        words = _WORD.findall(sentence)
-        total += len(words)
-        num_filler = sum(map(_LOREM.__contains__, map(str.lower, words)))
-        is_filler = len(words) >= 4 and num_filler >= _LOREM_SHARE * len(words)
+    for sentence in sentences(text):
+        found = words(sentence)
+        size = count_words(sentence) if _has_unspaced(sentence) else len(found)
+        total += size
+        num_filler = sum(map(_LOREM.__contains__, map(str.lower, found)))
+        is_filler = len(found) >= 4 and num_filler >= _LOREM_SHARE * len(found)
         if is_filler or ((is_odd or _holds_one(hints, sentence)) and _PHRASES.search(sentence)):
-            notice += len(words)
+            notice += size
     return notice / total if total else None
 
 
@@ -187,7 +202,7 @@ def _one_case_fraction(text: str) -> float | None:
     """Share of the sentences of three words or more that hold letters of one case only, by their length. None of texts
     in a script without case, whatever names of products stand in them."""
     total = of_one = 0
-    for sentence in _SENTENCE_END.split(text) if _is_cased(text) else ():
+    for sentence in sentences(text) if _is_cased(text) else ():
         lower, upper = sentence.lower(), sentence.upper()
         if lower != upper and len(_TOKEN.findall(sentence)) >= 3:
             total += len(sentence)
@@ -230,7 +245,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="5",
+        revision="6",
     ),
 )
 _DOCUMENT = ("document",)

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
+from mmlake.letters import count_words
 from mmlake.modalities import MODALITIES
 from mmlake.pictures import picture_formats
-from mmlake.preprocess.text import count_words
 from mmlake.quality.image import luma
 from mmlake.quality.text import MEASURES
 from mmlake.rows.filter import Filter

@@ -15,7 +15,7 @@ from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.survivors import standing_of
 from mmlake.dedup.text import fingerprints
 from mmlake.dedup.text import matcher as text_matcher
-from mmlake.preprocess.text import count_words
+from mmlake.letters import count_words
 from mmlake.quality.text import MEASURES
 from tests.dedup.text_edits import page, replaced, sentences
 

@@ -7,9 +7,10 @@ import unicodedata
 import pytest
 
 from mmlake.errors import UnreadableItem
+from mmlake.letters import count_words
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import strip_tags
-from mmlake.preprocess.text import count_words, text_track
+from mmlake.preprocess.text import text_track
 from mmlake.preprocess.transcripts.subtitles import parse_cues
 
 SETTINGS = PreprocessSettings()

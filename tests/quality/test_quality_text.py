@@ -181,3 +181,24 @@ def test_case_says_nothing_of_a_text_in_a_script_without_case() -> None:
     assert MEASURES["one_case_fraction"](text) is None
     assert MEASURES["one_case_fraction"]("die ganze zeile ist klein geschrieben, auch größe und maß.") == 1.0
     assert MEASURES["one_case_fraction"]("Эта строка написана как обычно. вся эта строка строчными буквами.") > 0.5
+
+
+def test_addresses_and_encoded_bytes_are_no_words():
+    addresses = "\n".join(f"https://www.example{at}.org/a/path/{at}/index.html" for at in range(30))
+    encoded = "\n".join(
+        "QmFzZTY0IGlzIG5vIHByb3NlLCB3aGF0ZXZlciBsZXR0ZXJzIGl0IGhhcyBpbiBpdA" + str(at) for at in range(9)
+    )
+    assert "not_prose" in broken(addresses)
+    assert "not_prose" in broken(encoded)
+
+
+def test_an_address_in_prose_is_one_word_of_many():
+    text = f"{PROSE} See https://example.org/bridge for more."
+    num_tokens = len(text.split())
+    assert measured(text, "word_with_letter_fraction") == pytest.approx(1 - 1 / num_tokens)
+    assert broken(text) == []
+
+
+def test_what_marks_the_items_of_a_list_is_no_word():
+    assert measured("• one\n1. two\n(2) two\n- three\n  * four", "word_with_letter_fraction") == 1
+    assert measured("5 five\n6 - 7\n-", "word_with_letter_fraction") == pytest.approx(1 / 6)

@@ -1,0 +1,112 @@
+"""What a word and the end of a sentence are, in every script.
+
+`\\w` of `re` knows letters and digits, but not the marks that belong to a letter: it breaks Hindi at each vowel, and
+pointed Hebrew at each point. Scripts without spaces have signs here, and no words.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+# Thai, Lao, Tibetan, Burmese, Khmer, Kana and Han
+UNSPACED: Final = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
+)
+# one for ASCII, one for marks with a space behind them, one for marks without
+_PLAIN_END, _SPACED_END, _END = (
+    re.compile(rf"(?<=[{signs}])\s+|\n+{other}")
+    for signs, other in ((".!?", ""), (".!?…।॥؟۔።။។།", ""), (".!?…।॥؟۔።။។།", "|(?<=[。！？｡])"))
+)
+_UNSPACED_ENDS = "。！？｡"
+_JOINERS = "\u200c\u200d"  # within words of Persian, Sinhala, Malayalam and others
+_HANGUL = re.compile("[\uac00-\ud7a3]+")
+# of the Basic Multilingual Plane, where a class of characters is a table: ranges beyond it are tried one by one, at
+# each character of each text. No marks are among ideographs, Hangul and private use.
+_PLACES = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xFB00, 0x10000)
+
+
+@functools.cache
+def marks() -> str:
+    """The marks of living scripts and the joiners, as ranges of a character class."""
+    found = [at for at in itertools.chain(*_PLACES) if unicodedata.category(chr(at))[0] == "M"]
+    return _JOINERS + "".join(f"{chr(low)}-{chr(high)}" for low, high in _ranges(found))
+
+
+def _ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of successive numbers."""
+    for _, run in itertools.groupby(enumerate(numbers), lambda one: one[1] - one[0]):
+        members = [number for _, number in run]
+        yield members[0], members[-1]
+
+
+def _patterns(letter: str, joints: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Words of the letters with their marks, joined by one of the joints; the first pattern is for texts
+    without marks."""
+    marked = rf"{letter}+(?:[{marks()}]+{letter}*)*"
+    return tuple(re.compile(rf"{run}(?:[{joints}]{run})*") for run in (rf"{letter}+", marked))  # type: ignore[return-value]
+
+
+@functools.cache
+def _letters() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return _patterns(r"[^\W\d_]", "'’-")
+
+
+@functools.cache
+def _letters_and_digits() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return _patterns(r"[^\W_]", "-'’.,:/@&_")
+
+
+@functools.cache
+def _separators() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(r"[\W_]+"), re.compile(rf"(?:[^\w{marks()}]+|_)+")
+
+
+@functools.cache
+def _marked() -> re.Pattern[str]:
+    return re.compile(f"[{marks()}]")
+
+
+def _has_marks(text: str) -> bool:
+    return not text.isascii() and _marked().search(text) is not None
+
+
+def words(text: str) -> list[str]:
+    """The runs of letters, with apostrophes and hyphens within them."""
+    return _letters()[_has_marks(text)].findall(text)
+
+
+def count_words(text: str) -> int:
+    """How many runs of letters and digits there are, numbers, addresses and names with signs as one; two signs of a
+    script without spaces count as one word."""
+    pattern = _letters_and_digits()[_has_marks(text)]
+    unspaced = 0 if text.isascii() else len(UNSPACED.findall(text))
+    if not unspaced:
+        return len(pattern.findall(text))
+    return len(pattern.findall(UNSPACED.sub(" ", text))) + (unspaced + 1) // 2
+
+
+def sentences(text: str) -> list[str]:
+    """The text cut at line ends and behind the signs that end a sentence; parts may be empty."""
+    if text.isascii():
+        return _PLAIN_END.split(text)
+    return (_END if any(sign in text for sign in _UNSPACED_ENDS) else _SPACED_END).split(text)
+
+
+def plain(text: str) -> str:
+    """The words of the text in one case, between single spaces."""
+    return _separators()[_has_marks(text)].sub(" ", text).strip().casefold()
+
+
+def as_letters(text: str) -> str:
+    """The text with a character for each letter: syllables of Hangul are taken apart, vowels that are marks stay,
+    accents, points and joiners are left out."""
+    if text.isascii():
+        return text
+    text = _HANGUL.sub(lambda run: unicodedata.normalize("NFD", run[0]), text)
+    dropped = {ord(sign) for sign in set(text) if unicodedata.combining(sign) or sign in _JOINERS}
+    return text.translate(dict.fromkeys(dropped)) if dropped else text
