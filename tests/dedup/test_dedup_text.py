@@ -166,7 +166,25 @@ def test_the_words_come_back_in_their_order_with_what_holds_a_digit():
 
 TEXTS = st.lists(
     st.text(
-        alphabet=st.sampled_from([*"abcXYZ019 \n.,'’-_", "é", "ß", "日", "本", "ก", "\u0301", "\ud800", "😀", "\0"]),
+        alphabet=st.sampled_from(
+            [
+                *"abcXYZ019 \n.,'’-_",
+                "é",
+                "ß",
+                "日",
+                "本",
+                "ก",
+                "\u0301",
+                "א",
+                "\u05b8",
+                "ل",
+                "\u064b",
+                "\u0640",
+                "\ud800",
+                "😀",
+                "\0",
+            ]
+        ),
         max_size=40,
     ),
     max_size=6,
@@ -250,3 +268,20 @@ def test_a_fragment_of_ten_words_is_not_inside_anything():
     long = essay(rng, 300)
     assert verdict(" ".join(long.split()[50:60]), long)[0] == matching.NONE
     assert verdict(" ".join(long.split()[50:62]), long)[0] == matching.INSIDE
+
+
+@pytest.mark.parametrize(
+    ("pointed", "plain"),
+    [
+        ("בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ", "בראשית ברא אלהים את השמים ואת הארץ"),
+        ("الْحَمْدُ لِلَّهِ رَبِّ الْعَالَمِينَ مَلِكِ يَوْمِ الدِّينِ", "الحمد لله رب العالمين ملك يوم الدين"),
+        ("الحمــد لله رب العالميــن ملك يوم الديــن", "الحمد لله رب العالمين ملك يوم الدين"),
+    ],
+)
+def test_points_and_lengthened_letters_make_no_other_text(pointed, plain):
+    assert verdict(pointed, plain)[0] == matching.SAME
+
+
+def test_alef_with_hamza_and_vowels_of_hindi_are_letters():
+    assert verdict("سأل رجل عن أمل كبير في آخر اليوم", "سال رجل عن امل كبير في اخر اليوم")[2] < 1
+    assert verdict("काम मई में शुरू होगा और चलेगा", "कम मई मे शुर हगा और चलगा")[0] == matching.NONE

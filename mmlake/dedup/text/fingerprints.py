@@ -1,13 +1,15 @@
 """Prints of texts: the words in their order, and the set of their shingles (runs of five words).
 
 Enters: normalized text. Leaves: hashes, equal on every machine, whether numba or numpy made them. A word is a run of
-letters, digits and marks after NFKC and case folding, apostrophes left out; in scripts written without spaces each
-character is a word. Comparison is `text.matcher`'s. Source: Broder 1997 (resemblance of shingle sets).
+letters, digits and marks after NFKC and case folding, apostrophes and points left out; in scripts written without
+spaces each character is a word. Comparison is `text.matcher`'s. Source: Broder 1997 (resemblance of shingle sets).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -42,6 +44,10 @@ _SPACELESS = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+# Hebrew, Arabic and Syriac are read with points or without, and their lines are filled with lengthened letters. Alef
+# with madda or hamza is another letter.
+_POINTED = ((0x0591, 0x05C7), (0x0610, 0x061A), (0x0640, 0x0652), (0x0656, 0x0670), (0x06D6, 0x06ED), (0x0730, 0x074A))
+_POINTS = ("Mn", "Lm")
 
 
 # case and marks play no part in prints, so that only a measure distinguishes a copy that lost them from its original.
@@ -146,7 +152,7 @@ def _batch_prints(texts: list[str], words: int, space: _Space) -> tuple[Ragged, 
     """(shingles, words) of each text."""
     kernels = text_kernels.compiled(sum(map(len, texts)))
     if kernels is None:
-        texts = [text.lower().replace("'", "") if text.isascii() else _without_quotes(text) for text in texts]
+        texts = [text.lower().replace("'", "") if text.isascii() else _without_skipped(text) for text in texts]
     whole = "\n".join(texts)
     begins = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=begins[1:])
@@ -162,8 +168,14 @@ def _batch_prints(texts: list[str], words: int, space: _Space) -> tuple[Ragged, 
     return Ragged(sets, lows), Ragged(packed, firsts)
 
 
-def _without_quotes(text: str) -> str:
-    return text.replace("'", "").replace("\u2019", "")
+def _without_skipped(text: str) -> str:
+    return _skipped().sub("", text)
+
+
+@functools.lru_cache(maxsize=1)
+def _skipped() -> re.Pattern[str]:
+    places = map(ord, "'\u2019"), *(range(low, high + 1) for low, high in _POINTED)
+    return re.compile(f"[{''.join(chr(at) for at in itertools.chain(*places) if _kind(at) == SKIPPED)}]+")
 
 
 def _compiled_prints(
@@ -275,9 +287,10 @@ def _kinds_of(points: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint
 
 def _kind(point: int) -> int:
     character = chr(point)
-    if character in "'\u2019":
+    category = unicodedata.category(character)
+    if character in "'\u2019" or (category in _POINTS and any(low <= point <= high for low, high in _POINTED)):
         return SKIPPED
-    if not character.isalnum() and unicodedata.category(character)[0] != "M":
+    if not character.isalnum() and category[0] != "M":
         return SEPARATOR
     is_single = any(low <= point <= high for low, high in _SPACELESS)
     return (SINGLE if is_single else PART) | (DIGIT if character.isdigit() else 0)
