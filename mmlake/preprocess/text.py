@@ -16,7 +16,7 @@ from mmlake.formats.texts import decode_text
 from mmlake.letters import count_words
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.transcripts.subtitles import is_subtitles, parse_cues
+from mmlake.preprocess.transcripts.subtitles import begins_as_subtitles, is_subtitles, parse_cues
 from mmlake.preprocess.transcripts.timed_files import has_form
 
 _NEWLINES = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -30,7 +30,7 @@ _ENTITY = re.compile(r"&(?:amp|quot|apos|nbsp|#0?39|#x27|#160|hellip|ndash|mdash
 # from where blanks begin: begun at each of 100,000 before a word, it took minutes
 _TRAILING_SPACE = re.compile(r"(?<![ \t\u00a0])[ \t\u00a0]++$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
-_TIMED = frozenset(TIMED_NAMES.values())
+_TIMED = frozenset((*TIMED_NAMES.values(), "application/x-subrip", "text/vtt"))
 
 
 def text_track(
@@ -47,7 +47,9 @@ def text_track(
     raw = decode(data, settings=settings, charset=charset)
     if is_html(raw, content_type):
         raw = main_text(raw)
-    elif is_subtitles(raw) or ((is_transcript or content_type in _TIMED) and has_form(raw)):
+    elif begins_as_subtitles(raw) or (
+        (is_transcript or content_type in _TIMED) and (is_subtitles(raw) or has_form(raw))
+    ):
         raw = "\n".join(cue.text for cue in parse_cues(raw) if cue.is_shown)
     text = normalize(raw, settings=settings)
     return {"text": text, "num_chars": len(text), "num_words": count_words(text)}

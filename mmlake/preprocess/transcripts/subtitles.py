@@ -13,13 +13,25 @@ from typing import NamedTuple
 from mmlake.formats.timed_text import OPEN_END_S
 from mmlake.preprocess.transcripts.timed_files import spans_of
 
-# As Teams writes it, too: 0:1:5.2. Without a fraction, or with one behind a colon, hours are written.
-_CLOCK = r"((?:\d{1,3}[:：])?\d{1,2}[:：]\d{1,2}[.,，]\d{1,9}|\d{1,3}[:：]\d{1,2}[:：]\d{1,2}(?::\d{3})?)"
-_ARROW = r"[ \t]*-(?:[- ] ?)?>[ \t]*"  # also as hands and conversions write it: ->, - >, -- >
-_TIMING = re.compile(rf"^[ \t]*{_CLOCK}{_ARROW}{_CLOCK}(?:[ \t].*)?\r?$", re.MULTILINE)
+# As Teams writes it, too: 0:1:5.2; as translation by machine leaves it: 00: 01: 05, 200; as an editor moves it back:
+# -00:00:01,500. Without a fraction, or with one behind a colon, hours are written.
+_DIGITS, _COLONS, _POINT = r"\d{1,2}", r"[:：][ \t]?", r"[ \t]?[.,，][ \t]?"
+_CLOCK = (
+    rf"(-?(?:(?:\d{{1,3}}{_COLONS})?{_DIGITS}{_COLONS}{_DIGITS}{_POINT}\d{{1,9}}"
+    rf"|\d{{1,3}}{_COLONS}{_DIGITS}{_COLONS}{_DIGITS}(?::\d{{3}})?))"
+)
+_BLANK = "[ \t\u00a0\u200b\u200e\u200f\u202a-\u202e\u2060\ufeff]"  # also those that copying from a page leaves
+# also as hands, word processors and conversions write it: ->, - >, -- >, –>, →, --&gt;
+_ARROW = rf"{_BLANK}*(?:[-–—](?:[-–— ] ?)?(?:>|&gt;)|[→⟶]){_BLANK}*"
+_ARROW_SIGNS = (">", "&gt;", "→", "⟶")
+_TIMING = re.compile(rf"^{_BLANK}*{_CLOCK}{_ARROW}{_CLOCK}({_BLANK}.*)?\r?$", re.MULTILINE)
 # the line of times of a cue, whether they can be read or not; a line of words may have an arrow too
 _TIMES = re.compile(rf"{_TIMING.pattern}|^([^\n]*?)-->([^\n]*)$", re.MULTILINE)
-_START, _END = re.compile(rf"[ \t]*{_CLOCK}[ \t]*"), re.compile(rf"[ \t]*{_CLOCK}(?:[ \t].*)?\r?")
+_START = re.compile(rf"{_BLANK}*{_CLOCK}{_BLANK}*")
+_END = re.compile(rf"{_BLANK}*{_CLOCK}({_BLANK}.*)?\r?")
+# where a cue stands on the screen, behind its times: what is no such thing is said
+_SETTINGS = re.compile(rf"(?:{_BLANK}++(?:[A-Za-z][\w-]*+:\S*+|[-\d.,]++%?))*{_BLANK}*")
+_BEGINNING = re.compile(rf"[\s\ufeff]*(?:-?\d{{1,10}}[ \t]*\n[ \t\n]*)?{_TIMING.pattern}", re.MULTILINE)  # of SRT
 _NUMBER_ABOVE = re.compile(r"(?:\A|\n)[ \t]*\d{1,6}[ \t]*\n\Z")
 _FRACTION = re.compile(r"[.,，]|(?<=[:：]\d\d):(?=\d{3}$)")
 _COLON = re.compile(r"[:：]")
@@ -35,9 +47,11 @@ _LAST_NUMBER = re.compile(r"\n\n[ \t]*\d{1,6}\s*\Z")  # of a cue that was cut of
 # <LAUGHING & CHEERING>, are words
 _TAG = re.compile(
     r"</?(?:v|c|lang)(?:[.\s][^<>]{0,80})?>|</?[a-z][\w:.-]{0,30}(?:\s{1,9}[\w:-]{1,30}\s{0,9}=[^<>]{0,80})?\s{0,9}/?>|<\d[\d:.]*>"
-    r"|\{\\[^{}]{0,80}\}",
+    r"|<[ \t]{0,4}/?[ \t]{0,4}(?:[bius][ \t]{0,4}|font\b[^<>]{0,80})>|\{\\[^{}]{0,80}\}",
     re.IGNORECASE,
 )
+# how a word is read, above it; it says the word again
+_RUBY = re.compile(r"<rt\b[^<>]{0,80}>.{0,200}?(?:</rt>|(?=</ruby>))|<rp>.{0,20}?</rp>", re.IGNORECASE | re.DOTALL)
 _SPACES = re.compile(r"\s+")
 # exposure and place, frame by frame, in the subtitles of DJI's drones
 _FLOWN = re.compile(
@@ -66,7 +80,18 @@ class Cue:
 
 def is_subtitles(text: str) -> bool:
     """Whether the text is SRT or WebVTT: it has a timing line, or begins as WebVTT."""
-    return (">" in text and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
+    has_arrow = any(sign in text for sign in _ARROW_SIGNS)
+    return (has_arrow and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
+
+
+def begins_as_subtitles(text: str) -> bool:
+    """Whether the text is SRT or WebVTT from its first line on. What has a timing line further down may be a document
+    that shows one, or a schedule."""
+    text = text.removeprefix("\ufeff")
+    if _WEB.match(text):
+        return is_subtitles(text)
+    beginning = _BEGINNING.match(text.replace("\r\n", "\n"))
+    return beginning is not None and not _said_behind(beginning[3])
 
 
 def parse_cues(text: str) -> list[Cue]:
@@ -88,7 +113,7 @@ def parse_cues(text: str) -> list[Cue]:
         is_last = index + 1 == len(marks)
         behind = text[mark.end :] if is_last else text[mark.end : marks[index + 1].begin]
         body = _body((_LAST_NUMBER if is_last else _NEXT_NAME).sub("\n", behind), is_web=is_web)
-        shown = html.unescape(_TAG.sub("", body)).split("\n")
+        shown = _shown(body if is_web else mark.said + body)
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]
         if lines and mark.start_s is None:
             untimed.append((found[-1].start_s if found else -1.0, Cue(" ".join(lines))))
@@ -101,13 +126,22 @@ def parse_cues(text: str) -> list[Cue]:
     return [cue for _, cue in sorted([*timed, *untimed], key=itemgetter(0))]
 
 
+def _shown(body: str) -> list[str]:
+    """The lines of a cue without tags; SubStation's breaks are some where it was made into SRT."""
+    if "<ruby" in body.lower():
+        body = _RUBY.sub("", body)
+    return html.unescape(_TAG.sub("", body).replace("\\N", "\n").replace("\\h", " ")).split("\n")
+
+
 class _Mark(NamedTuple):
-    """A line of times: where it lies in the text, and its times as far as they can be read."""
+    """A line of times: where it lies in the text, its times as far as they can be read, and what is said behind
+    them."""
 
     begin: int
     end: int
     start_s: float | None
     end_s: float | None
+    said: str = ""
 
 
 def _marks(text: str) -> Iterator[_Mark]:
@@ -115,11 +149,16 @@ def _marks(text: str) -> Iterator[_Mark]:
     of a cue above it."""
     for line in _TIMES.finditer(text):
         if line[1] is not None:
-            yield _Mark(line.start(), line.end(), _seconds(line[1]), _seconds(line[2]))
+            yield _Mark(line.start(), line.end(), _seconds(line[1]), _seconds(line[2]), _said_behind(line[3]))
             continue
-        start, end = _START.fullmatch(line[3]), _END.fullmatch(line[4])
+        start, end = _START.fullmatch(line[4]), _END.fullmatch(line[5])
         if start or end or _NUMBER_ABOVE.search(text[max(0, line.start() - 16) : line.start()]):
             yield _Mark(line.start(), line.end(), start and _seconds(start[1]), end and _seconds(end[1]))
+
+
+def _said_behind(rest: str | None) -> str:
+    """What stands behind the times of a cue, where it is more than its place."""
+    return "" if rest is None or _SETTINGS.fullmatch(rest) else rest
 
 
 def _ended(marks: list[_Mark]) -> list[_Mark]:
@@ -175,7 +214,9 @@ def _num_rolled(before: _Lines, cue: _Lines) -> int:
 
 
 def _seconds(clock: str) -> float:
-    whole, *fraction = _FRACTION.split(clock)
+    if clock.startswith("-"):
+        return 0.0  # before the film does
+    whole, *fraction = _FRACTION.split(clock.replace(" ", "").replace("\t", ""))
     parts = [int(part) for part in _COLON.split(whole)]
     hours, minutes, seconds = [0] * (3 - len(parts)) + parts
     return hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction[0] if fraction else 0}")

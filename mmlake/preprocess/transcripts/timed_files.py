@@ -46,6 +46,7 @@ _SUB_STATION = re.compile(r"(-?)(\d{1,3}):(\d{1,2}):(\d{1,2}(?:[.:]\d{1,3})?)")
 _OVERRIDES, _DRAWN, _BREAKS = re.compile(r"\{[^{}]*\}"), re.compile(r"\{[^{}]*\\p[1-9]"), re.compile(r"\\[Nnh]")
 _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d\d)(?:\.(\d{1,9})|:(\d{1,3})(?:\.\d+)?)?")
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)?")  # without a metric, as Apple's lyrics: seconds
+_ABOVE_WORDS = ("text", "textContainer", "delimiter")  # `tts:ruby` of TTML 2
 _LAST_SUNG_S = 5.0  # what a last line of lyrics is given, which has no end
 _HEAD_CHARS = 4_096
 
@@ -334,6 +335,7 @@ class _Ttml:
         self._open: list[tuple[float, float | None]] = []  # start and end of the elements around
         self._words: list[str] = []
         self._timed = -1  # depth of the paragraph or span that is being read
+        self._unsaid = -1  # and of what is shown above a word to say how it is read
 
     def start(self, name: str, given: dict[str, str]) -> None:
         name, given = name.rpartition(":")[2], {key.rpartition(":")[2]: value for key, value in given.items()}
@@ -350,14 +352,17 @@ class _Ttml:
         has_times = begin_s is not None and name in ("p", "span")
         if has_times and self._timed < 0:
             self._timed, self._words = len(self._open), []
+        if self._unsaid < 0 and given.get("ruby") in _ABOVE_WORDS:
+            self._unsaid = len(self._open)
         self._open.append((start_s, stop_s))
         self._words += [" "] if name == "br" else []
 
     def said(self, words: str) -> None:
-        self._words += [words] if self._timed >= 0 else []
+        self._words += [words] if self._timed >= 0 > self._unsaid else []
 
     def end(self, name: str) -> None:
         start_s, stop_s = self._open.pop()
+        self._unsaid = -1 if self._unsaid == len(self._open) else self._unsaid
         if self._timed == len(self._open):
             self._timed = -1
             if stop_s is not None:
