@@ -26,6 +26,7 @@ _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"(?<![^\S\n])[^\S\n]*+\n\s*+")  # a line's end and all white space around it
 _BLANKS = re.compile(r"\s+")
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_DISPLAYED = re.compile(r"\A\{\\(?:display|text)style\s+(.*)\}\Z", re.DOTALL)  # around each formula of a MediaWiki
 _WORD = re.compile(r"[^\W\d_]+")
 _MAX_ORDERED_LINES = 200  # each is sought in the whole page; what trafilatura adds to is short
 _HIDDEN = re.compile("hid|noprint")  # what a reader of the page does not see
@@ -58,6 +59,7 @@ def main_text(page: str) -> str:
         return strip_tags(page)
     for template in list(tree.iter("template")):  # scripts fill it in; trafilatura takes it for a part of the page
         template.drop_tree()
+    _write_formulas(tree)
     _unname_words(tree)
     shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
     found = trafilatura.extract(
@@ -78,6 +80,22 @@ def _in_order(article: str, shown: str) -> str:
     if places == sorted(places) or any(page.count(line) != 1 for line in plain):
         return article
     return "\n".join(line for _, line in sorted(zip(places, lines, strict=True)))
+
+
+def _write_formulas(tree: HtmlElement) -> None:
+    """Puts formulas in their places as TeX, or as the signs that they show: trafilatura leaves out those without TeX,
+    and those that stand hidden next to their picture, as in Wikipedia."""
+    for formula in list(tree.iter("math")):
+        stated = formula.xpath("string(.//annotation[@encoding='application/x-tex'])") or formula.get("alttext", "")
+        tex = _DISPLAYED.sub(r"\1", stated.strip())
+        shown = "".join("".join(formula.itertext()).split())
+        outer, said = formula, formula.text_content().strip()
+        while (around := outer.getparent()) is not None and around.tag == "span":
+            if around.text_content().strip() != said:
+                break
+            outer = around
+        outer.tail = (rf"\({tex}\)" if tex else shown) + (outer.tail or "")
+        outer.drop_tree()
 
 
 def _unname_words(tree: HtmlElement) -> None:
