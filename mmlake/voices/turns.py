@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby, permutations
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -63,9 +64,16 @@ class Errors(NamedTuple):
     spoken_s: float  # of the known turns
 
     @property
+    def wrong_s(self) -> float:
+        """All errors, whatever their kind."""
+        return self.missed_s + self.false_s + self.confused_s
+
+    @property
     def rate(self) -> float:
-        """The diarization error rate."""
-        return (self.missed_s + self.false_s + self.confused_s) / max(self.spoken_s, 1e-9)
+        """The diarization error rate; where nobody speaks 0, or infinite where somebody was found."""
+        if not self.spoken_s:
+            return math.inf if self.wrong_s else 0.0
+        return self.wrong_s / self.spoken_s
 
 
 def diarization_errors(
@@ -107,19 +115,7 @@ def _active(turns: Sequence[tuple[float, float, str]], end_s: float) -> np.ndarr
 
 
 def _best_match(common: np.ndarray) -> float:
-    """The largest sum of frames that one-to-one matched speakers share. Exact up to 7 on one side, greedy above."""
-    if common.shape[0] > common.shape[1]:
-        common = common.T
-    if not common.size:
-        return 0.0
-    if common.shape[1] <= 7:
-        rows = np.arange(common.shape[0])
-        return max(
-            float(common[rows, list(chosen)].sum()) for chosen in permutations(range(common.shape[1]), common.shape[0])
-        )
-    total, left = 0.0, common.copy()
-    for _ in range(common.shape[0]):
-        row, column = np.unravel_index(int(left.argmax()), left.shape)
-        total += float(max(0.0, left[row, column]))
-        left[row], left[:, column] = -1.0, -1.0
-    return total
+    """The largest sum of frames that one-to-one matched speakers share."""
+    from scipy.optimize import linear_sum_assignment
+
+    return float(common[linear_sum_assignment(common, maximize=True)].sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -104,6 +105,24 @@ def test_the_diarization_error_counts_what_is_missed_false_and_confused():
     assert overlap.missed_s == pytest.approx(5)
     near = diarization_errors(known, [(0.2, 10.2, "x"), (10.2, 20.2, "y")])
     assert near.rate == 0  # within the collar
+
+
+def test_the_diarization_error_is_that_of_the_best_match_of_many_speakers():
+    """More than seven were matched one after the other, the longest common speech first."""
+    known, found = [], []
+    for pair in range(4):  # a speaks 6 s as x and 5 s as y, b speaks 5 s as x: 10 of 16 s are right, and not 6
+        start_s = 20.0 * pair
+        known += [(start_s, start_s + 11, f"a{pair}"), (start_s + 11, start_s + 16, f"b{pair}")]
+        found += [(start_s, start_s + 6, f"x{pair}"), (start_s + 6, start_s + 11, f"y{pair}")]
+        found += [(start_s + 11, start_s + 16, f"x{pair}")]
+    errors = diarization_errors(known, found, collar_s=0)
+    assert (errors.confused_s, errors.spoken_s) == pytest.approx((24, 64))
+
+
+@pytest.mark.parametrize(("found", "rate"), [([], 0), ([(0.0, 3.0, "x")], math.inf)])
+def test_the_diarization_error_of_silence_is_none_or_has_no_bound(found, rate):
+    assert diarization_errors([], found).rate == rate
+    assert diarization_errors([], found).wrong_s == pytest.approx(3 if found else 0)
 
 
 def test_weights_that_are_none_say_so(tmp_path):

@@ -75,7 +75,7 @@ def _errors(case: str, made: Sequence[tuple[np.ndarray, _KnownTurns]], floor: st
     found = [(diarize(sound, _spoken(sound), embed=embed, max_speakers=10), known) for sound, known in made]
     errors = [diarization_errors(known, [turn[:3] for turn in turns]) for turns, known in found]
     spoken_s = sum(one.spoken_s for one in errors) or 1.0
-    wrong_s = sum(one.rate * one.spoken_s for one in errors)
+    wrong_s = sum(one.wrong_s for one in errors)
     yield AvRow(_NAME, case, "diarization error", wrong_s / spoken_s, floor, len(found), "collar 0.25 s")
     confused_s = sum(one.confused_s for one in errors)
     yield AvRow(_NAME, case, "of it confused", confused_s / spoken_s, "", len(found))
