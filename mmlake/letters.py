@@ -24,6 +24,9 @@ _PLAIN_END, _SPACED_END, _END = (
 )
 _UNSPACED_ENDS = "。！？｡"
 _JOINERS = "\u200c\u200d"  # within words of Persian, Sinhala, Malayalam and others
+_POINTS = range(10, 37)  # combining classes of the points of Hebrew, Arabic and Syriac, which most texts do without
+_LENGTHENED = "\u0640"
+_MOST_UNSPACED = 0.3
 _HANGUL = re.compile("[\uac00-\ud7a3]+")
 # of the Basic Multilingual Plane, where a class of characters is a table: ranges beyond it are tried one by one, at
 # each character of each text. No marks are among ideographs, Hangul and private use.
@@ -88,6 +91,24 @@ def count_words(text: str) -> int:
     if not unspaced:
         return len(pattern.findall(text))
     return len(pattern.findall(UNSPACED.sub(" ", text))) + (unspaced + 1) // 2
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether more than three in ten signs are of a script without spaces."""
+    return has_unspaced(text) and len(UNSPACED.findall(text)) > _MOST_UNSPACED * len(text)
+
+
+def has_unspaced(text: str) -> bool:
+    """Whether a sign is of a script without spaces."""
+    return not text.isascii() and UNSPACED.search(text) is not None
+
+
+def without_points(text: str) -> str:
+    """The text as most people write it in Hebrew, Arabic and Syriac; vowels of other scripts stay."""
+    if text.isascii():
+        return text
+    dropped = {ord(sign) for sign in set(text) if unicodedata.combining(sign) in _POINTS or sign == _LENGTHENED}
+    return text.translate(dict.fromkeys(dropped)) if dropped else text
 
 
 def sentences(text: str) -> list[str]:

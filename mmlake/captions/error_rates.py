@@ -1,17 +1,18 @@
 """Word and character error rates of transcripts against gold texts, by jiwer.
 
-Compared is what is said: case, punctuation, width and spacing of letters do not count, apostrophes and hyphens within
-words do.
+Compared is what is said: case, punctuation, width and spacing of letters do not count, nor do the points of Hebrew and
+Arabic; apostrophes and hyphens within words do, and vowels that are marks.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_UNSAID = re.compile(r"[^\w\s'-]|(?<!\w)['-]|['-](?!\w)|_")
+from mmlake.letters import marks, without_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,14 @@ class ErrorRates:
 def spoken(text: str) -> str:
     """The text as it is compared."""
     plain = unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
-    return " ".join(_UNSAID.sub(" ", plain).split())
+    plain = without_points(plain).replace("\u200d", "").replace("\u200c", " ")
+    return " ".join(_unsaid().sub(" ", plain).split())
+
+
+@functools.cache
+def _unsaid() -> re.Pattern[str]:
+    """Signs that are neither letters nor their marks; apostrophes and hyphens that stand alone."""
+    return re.compile(rf"[^\w\s'{marks()}-]|(?<![\w{marks()}])['-]|['-](?!\w)|_")
 
 
 def error_rates(gold: Sequence[str], found: Sequence[str]) -> ErrorRates:

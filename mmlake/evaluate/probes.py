@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +18,10 @@ import pyarrow as pa
 from mmlake import checked_json
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, TableCorrupt
 from mmlake.evaluate.distortions import DISTORTIONS
+from mmlake.letters import is_unspaced, sentences
 from mmlake.records import ADMITTED, Digest, canonical_json, digest_of, is_digest
 from mmlake.store import write_atomically
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _MIN_QUERY_WORDS = 4  # fewer words match many documents, so that the one right answer would be a matter of luck
 
 
@@ -184,17 +183,22 @@ class _KnownItems:
 
 def middle_words(text: str, *, num_words: int) -> str:
     """At most num_words words of the sentence in the middle of the text, from that sentence on where it is short; ""
-    under 4 words."""
-    sentences = [part.split() for part in _SENTENCE_END.split(text) if part.strip()]
-    middle, seen = sum(map(len, sentences)) / 2, 0
+    under 4 words. Two signs of a script without spaces are a word."""
+    is_one = is_unspaced(text)
+    parts = [_pairs(part) if is_one else part.split() for part in sentences(text) if part.strip()]
+    middle, seen = sum(map(len, parts)) / 2, 0
     words: list[str] = []
-    for sentence in sentences:
+    for sentence in parts:
         seen += len(sentence)
         if seen >= middle:
             words += sentence
             if len(words) >= _MIN_QUERY_WORDS:
                 break
-    return " ".join(words[:num_words]) if len(words) >= _MIN_QUERY_WORDS else ""
+    return ("" if is_one else " ").join(words[:num_words]) if len(words) >= _MIN_QUERY_WORDS else ""
+
+
+def _pairs(sentence: str) -> list[str]:
+    return [sentence[at : at + 2] for at in range(0, len(sentence), 2)]
 
 
 def _lot(seed: int, survivor: Digest) -> str:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from mmlake.letters import UNSPACED, as_letters, count_words, plain, sentences, words
+from mmlake.letters import as_letters, count_words, has_unspaced, is_unspaced, plain, sentences, words
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.misread import MISREAD
 from mmlake.quality.rule import Rule, unmeasured
@@ -36,7 +36,6 @@ _MARK = re.compile(r"[.,;:!?…。、，；：！？।؟،]")
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…|\.\.\.")
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
-_MOST_UNSPACED = 0.3  # share of such signs from which on word lengths mean nothing
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
     r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- "
@@ -100,18 +99,10 @@ def text_measures(subject: Subject) -> Measures:
 
 def _mean_word_length_chars(text: str) -> float | None:
     """In letters; None of scripts that write no spaces."""
-    if _is_unspaced(text):
+    if is_unspaced(text):
         return None
     found = words(as_letters(text))
     return sum(map(len, found)) / len(found) if found else None
-
-
-def _is_unspaced(text: str) -> bool:
-    return _has_unspaced(text) and len(UNSPACED.findall(text)) > _MOST_UNSPACED * len(text)
-
-
-def _has_unspaced(text: str) -> bool:
-    return not text.isascii() and UNSPACED.search(text) is not None
 
 
 def _word_with_letter_fraction(text: str) -> float | None:
@@ -148,7 +139,7 @@ def _repeated_ngram_fraction(text: str) -> float | None:
     """Share of words that lie in a run of ten words that stood in the text before; of signs in a run of twenty, in
     scripts that write no spaces."""
     found, size = plain(text).split(), _NGRAM
-    if _is_unspaced(text):
+    if is_unspaced(text):
         found, size = list("".join(found)), _UNSPACED_NGRAM
     if len(found) < 2 * size:
         return None
@@ -171,7 +162,7 @@ def _boilerplate_fraction(text: str) -> float | None:
     is_odd = _ODD_CASES.search(text) is not None
     for sentence in sentences(text):
         found = words(sentence)
-        size = count_words(sentence) if _has_unspaced(sentence) else len(found)
+        size = count_words(sentence) if has_unspaced(sentence) else len(found)
         total += size
         num_filler = sum(map(_LOREM.__contains__, map(str.lower, found)))
         is_filler = len(found) >= 4 and num_filler >= _LOREM_SHARE * len(found)

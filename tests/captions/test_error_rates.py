@@ -67,3 +67,23 @@ def test_two_gold_texts_of_one_name_are_refused(tmp_path) -> None:
 def test_a_folder_without_gold_is_refused(tmp_path) -> None:
     with pytest.raises(SettingsError, match="no gold texts"):
         read_gold(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("काम मई में शुरू होगा।", "काम मई में शुरू होगा"),  # vowels that are marks are letters
+        ("בְּרֵאשִׁית, בָּרָא", "בראשית ברא"),
+        ("الْحَمْدُ للــه", "الحمد لله"),
+        ("می\u200cخواهم", "می خواهم"),
+        ("ශ්\u200dරී", "ශ්රී"),
+    ],
+)
+def test_marks_of_letters_are_said_and_points_are_not(text: str, said: str) -> None:
+    assert spoken(text) == said
+
+
+def test_vowels_of_hindi_count_as_errors() -> None:
+    """Each vowel broke its word, and was left out: five words were eight, half of them right."""
+    rates = error_rates(["काम मई में शुरू होगा"], ["कम मई मे शुर हगा"])
+    assert (rates.num_words, rates.substitutions, rates.wer) == (5, 4, 0.8)

@@ -163,3 +163,11 @@ def test_distorted_sound_is_trimmed_and_noisy_by_the_stated_ratio():
     signal, total = spectrum[peak - 5 : peak + 6].sum(), spectrum.sum()
     assert 0.7 * len(tone) <= len(degraded) <= 0.9 * len(tone)
     assert 10 * np.log10(signal / (total - signal)) == pytest.approx(20, abs=1)
+
+
+def test_queries_of_scripts_without_spaces_are_parts_of_a_sentence():
+    """They had none: a Chinese text was one word."""
+    text = "市议会周二开会讨论旧桥的维修问题。几位居民询问道路将关闭多久。工程将于五月开始，大约需要十一周。"
+    assert middle_words(text, num_words=6) == "几位居民询问道路将关闭多"
+    assert middle_words(text, num_words=40) == "几位居民询问道路将关闭多久。"
+    assert middle_words("旧桥。", num_words=6) == ""
