@@ -32,7 +32,7 @@ _MARKUP = re.compile(
     r"|\[/?(?:b|i|u|url|img|quote|code)(?:=[^\]]{0,200})?\]",
     re.IGNORECASE,
 )
-_MARK = re.compile(r"[.,;:!?…。、，；：！？।؟،]")
+_MARK = re.compile(r"[.,;:!?…。、，；：！？।॥؟،؛۔።፣፤၊။។]")
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…|\.\.\.")
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
@@ -236,7 +236,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="6",
+        revision="7",
     ),
 )
 _DOCUMENT = ("document",)

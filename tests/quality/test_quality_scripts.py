@@ -84,3 +84,10 @@ def test_phrases_that_repeat_are_found_where_nothing_divides_words():
 )
 def test_marks_do_not_break_words(text, count):
     assert count_words(text) == count
+
+
+@pytest.mark.parametrize("marks", ["،۔", "؛؟", "፣።", "၊။", "।॥"])
+def test_marks_of_every_script_divide_a_text(marks):
+    words = "سڑک " * 30
+    assert measured(words * 2, "unpunctuated_fraction") == 1
+    assert measured(f"{words}{marks[0]} {words}{marks[1]}", "unpunctuated_fraction") == 0
