@@ -19,21 +19,13 @@ NUM_COLOURS = 10
 def tag(name: str, attributes: Mapping[str, object] | None = None, *children: object) -> Markup:
     """The element. Attribute values and children are escaped unless they are Markup; attributes that are None are
     left out."""
-    given = Markup("").join(
-        Markup(' {}="{}"').format(key.replace("_", "-"), _plain(value))
+    # written by one format: a map has a thousand dots
+    given = "".join(
+        f' {key.replace("_", "-")}="{escape(_plain(value))}"'
         for key, value in (attributes or {}).items()
         if value is not None
     )
-    return (
-        Markup("<")
-        + Markup(name)
-        + given
-        + Markup(">")
-        + Markup("").join(escape(child) for child in children)
-        + Markup("</")
-        + Markup(name)
-        + Markup(">")
-    )
+    return Markup(f"<{name}{given}>{''.join(map(escape, children))}</{name}>")
 
 
 def text(x: object, y: object, content: object, **attributes: object) -> Markup:

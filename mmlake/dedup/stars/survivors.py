@@ -237,14 +237,14 @@ class Standing:
         if self.is_clean[keeper] != self.is_clean[goer]:
             return "clean before flagged"
         of_cluster = ""
-        for at, criterion in enumerate(self.criteria):
-            one, other = self.values[keeper, at], self.values[goer, at]
+        values = zip(self.criteria, self.values[keeper].tolist(), self.values[goer].tolist(), strict=True)
+        for at, (criterion, one, other) in enumerate(values):
             if criterion.recoded:
                 if criterion.recoded == method:
                     return criterion.says
             elif criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
-            elif criterion.best and self._is_better(at, keeper, goer):
+            elif criterion.best and (criterion.is_of_pairs or one != other) and self._is_better(at, keeper, goer):
                 numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
                 measured = f"{criterion.says}: {criterion.column}={numbers}"
                 return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
