@@ -58,7 +58,6 @@ LONGEST = (
     "wiring/test_sample_truth.py",
     "faults/test_two_at_once.py",
     "graph/test_follow.py",
-    "graph/test_hostile_pages.py",
     "sample/test_sample_corpus.py",
     "examples/test_plugin_example.py",
     "wiring/test_versions_published.py",

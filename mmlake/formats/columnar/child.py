@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, cast
@@ -97,8 +98,29 @@ def main() -> None:
     for descriptor in (0, 1, 2):  # a library that prints must not speak in between, nor to the terminal
         os.dup2(nowhere, descriptor)
     threading.Thread(target=_end_with_parent, args=(sock.fileno(),), daemon=True).start()
+    _spare_pandas()
     _serve(Connection(sock))
     os._exit(0)  # threads of native code are not waited for
+
+
+class _NoPandas:
+    """A finder of modules to which pandas is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _spare_pandas() -> None:
+    """Answer what pyarrow asks once in a process: whether pandas is there. It imports pandas to see whether a list is
+    a column of a frame; here none is, and the import is half of the time in which this process starts to read Lance."""
+    finder: Any = _NoPandas
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def _end_with_parent(descriptor: int) -> None:

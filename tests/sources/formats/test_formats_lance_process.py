@@ -194,6 +194,14 @@ def test_one_process_reads_one_dataset_after_another(tmp_path):
     assert len(CHILDREN.idle) == 1 == len([child for child in CHILDREN.living if child.is_ready])
 
 
+def test_the_process_does_without_pandas(tmp_path):
+    """Which pyarrow and Lance import to recognize frames, a quarter of a second in each process."""
+    assert len(rows_of(write(tmp_path / "in"))) == 3
+    (child,) = CHILDREN.idle
+    loaded = Path(f"/proc/{child.pid}/maps").read_text()
+    assert "/lance/" in loaded and "/pandas/" not in loaded
+
+
 def test_a_process_that_nobody_needs_is_ended(tmp_path, monkeypatch):
     CHILDREN.close()
     monkeypatch.setattr(process, "_IDLE_S", 0.01)
