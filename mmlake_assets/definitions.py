@@ -6,11 +6,17 @@ MMLAKE_AUTOMATION (off: sensors start switched off) and MMLAKE_INTERVAL_S (secon
 default 30; both are read in sensors.py).
 """
 
+import gc
 import os
+from contextlib import nullcontext
 
-from mmlake.landing import addresses_in
-from mmlake_assets.asset_graph import build
-from mmlake_resources import CudaExecutorResource, LakeResource
+from mmlake.optional import kept_imports
+
+# Once in a process: code servers and the process of each run import this first and keep it to their end.
+with nullcontext() if gc.get_freeze_count() else kept_imports():
+    from mmlake.landing import addresses_in
+    from mmlake_assets.asset_graph import build
+    from mmlake_resources import CudaExecutorResource, LakeResource
 
 defs = build(
     LakeResource.at(

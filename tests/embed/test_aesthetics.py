@@ -23,7 +23,6 @@ from tests import make
 from tests.embed.tiny_models import picture, saved
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 nn = torch.nn
 DIMENSION = 12  # of the tiny CLIP
 

@@ -12,7 +12,6 @@ from mmlake.embed.agreement import PICTURE_SOUND, PICTURE_TEXT, chosen
 from tests.embed.tiny_models import saved
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
 EXECUTOR = Executor("cpu")
 
 

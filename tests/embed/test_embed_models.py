@@ -19,7 +19,6 @@ from tests import make
 from tests.embed.tiny_models import PICTURES, picture, recording, saved
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ from tests import make
 from tests.embed.tiny_models import picture, recording, saved
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
 SAID = "a photo of dog"
 
 

@@ -92,7 +92,7 @@ def python(packages: Path, *arguments: str | Path) -> subprocess.CompletedProces
 def ran(base) -> Path:
     """The lake that `mmlake run` made."""
     where = ["--landing", base / "landing", "--lake", base / "lake", "--settings", base / "settings.toml"]
-    done = python(base / "one", "-c", _COMMAND, "run", *where, "--json")
+    done = python(base / "one", "-c", _COMMAND, "run", *where, "--recipe", "everything", "--json")
     assert done.returncode == 0, done.stderr
     return base / "lake"
 

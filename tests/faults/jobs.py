@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -16,11 +17,13 @@ from mmlake import pipeline, publish, upkeep
 from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.lake import Lake
+from mmlake.optional import kept_imports
 from mmlake.progress import silent
 from mmlake.publish.version import publish_version
 from mmlake.shards import name_again
 from mmlake.versions import VersionStore
 from mmlake.versions.migration import read_table
+from mmlake_assets.console import RARELY
 from tests.wiring.plain_run import PRELOADED
 
 FAR_S = 4e9  # a time at which every grace period is over
@@ -128,9 +131,12 @@ def _answer(asked: dict[str, Any], pipe: int) -> None:
 
 
 def serve() -> None:
-    """A job for every line of standard input."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+    """A job for every line of standard input. As in the command, no search for garbage goes through what is imported:
+    each job would, and have the memory of it for itself."""
+    with kept_imports():
+        for name in PRELOADED:
+            importlib.import_module(name)
+    gc.set_threshold(*RARELY)
     for line in sys.stdin:
         into, out = os.pipe()
         if (child := os.fork()) == 0:

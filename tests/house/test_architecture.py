@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,8 +54,18 @@ def test_the_command_loads_neither_dagster_nor_arrow_before_it_knows_what_to_do(
     assert not _loaded_after("import mmlake_assets.console") & {"dagster", "pyarrow", "numpy", *HEAVY}
 
 
-def test_the_code_location_loads_nothing_heavy() -> None:
-    assert not _loaded_after("import mmlake_assets.definitions") & set(HEAVY)
+def test_the_code_location_loads_nothing_heavy_and_what_it_loads_is_searched_for_garbage_no_more() -> None:
+    """The search is a seventh of the CPU time of the import, in each code server and the process of each run."""
+    kept = "import gc, mmlake_assets.definitions; assert gc.isenabled() and gc.get_freeze_count() > 100_000"
+    assert not _loaded_after(kept) & set(HEAVY)
+
+
+def test_collecting_tests_loads_no_transformers() -> None:
+    """Every worker of a parallel run collects all tests: a second of CPU time each."""
+    loads = re.compile(r"^(?:import transformers|from transformers|\w+ = .*transformers|pytest.*transformers)", re.M)
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    assert len(tests) > 400
+    assert [path.name for path in tests if loads.search(path.read_text())] == []
 
 
 def test_files_and_functions_stay_short() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from mmlake import pipeline, publish
 from mmlake.lake import Lake
 from mmlake.publish.version import publish_version
+from mmlake_assets.console import RARELY
 
 # What a run imports and takes ten times as long as the run; lancedb itself starts a thread, which no fork survives.
 PRELOADED = (
@@ -26,6 +28,8 @@ def run_all(root: Path, landing: Path) -> None:
     """Tables, catalog and both versions of the lake, up to date; the process and what it starts are a group of their
     own."""
     os.setsid()
+    gc.freeze()  # what was imported is searched for garbage no more: each run would copy the memory of it
+    gc.set_threshold(*RARELY)
     warnings.simplefilter("ignore")
     lake = Lake(root, landing=landing)
     pipeline.refresh(lake)

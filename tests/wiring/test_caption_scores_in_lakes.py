@@ -28,7 +28,6 @@ from tests.embed.tiny_models import picture, saved
 from tests.wiring.test_faults_in_steps import survives
 
 pytest.importorskip("torch")
-pytest.importorskip("transformers")
 WORDS = ("a photo of dog", "cat on the mat", "a photo of", "the of dog a")
 RECIPE = """
 name = "scored"
