@@ -169,7 +169,11 @@ def listed_near(matcher: Matcher, one: int, listed: NDArray[np.bool_], *, search
     return found[listed[found]]
 
 
-MadeOf = Callable[[Positions, Positions], NDArray[np.bool_]]  # (copies, originals): of each pair whether it is so
+# (copies, originals): of each pair whether the one was made of the other by coding it anew. Or, where their files say
+# which is lossy, how far a codec moved the one from the other, in dB: at most `UNLOST_DB` where none lies between them,
+# whichever was first, and NaN where the one was not coded from the other
+UNLOST_DB, DECODERS_DB = 0.033, 0.06  # by rounding alone, and by two decoders of one file
+MadeOf = Callable[[Positions, Positions], NDArray[np.bool_] | NDArray[np.float64]]
 
 
 @runtime_checkable

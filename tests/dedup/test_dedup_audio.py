@@ -249,7 +249,7 @@ def test_candidates_are_found_however_many_strangers_there_are(num):
     assert sum(units[np.argmax(shared)] == at for at, (units, shared) in enumerate(others) if len(units)) >= 19
 
 
-@pytest.mark.parametrize("kind", fingerprints._KINDS, ids=fingerprints.METHODS)
+@pytest.mark.parametrize("kind", fingerprints._KINDS, ids=[kind.name for kind in fingerprints._KINDS])
 def test_keys_of_a_recording_depend_on_no_other_one(kind):
     """So that what comes later changes none, and costs its own keys alone."""
     rng = np.random.default_rng(1)

@@ -146,7 +146,7 @@ def test_one_local_file_serves_all_stretches_of_a_recording(store, monkeypatch):
     local, kept = [], BlobStore.local
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: local.append(digest) or kept(self, digest))
     monkeypatch.setattr(BlobStore, "read", lambda self, digest: pytest.fail("the whole sound was read as bytes"))
-    assert fingerprints(make.cut(of_sound(store, voice(12)), *SPANS_S), store).num_rows == 12
+    assert fingerprints(make.cut(of_sound(store, voice(12)), *SPANS_S), store).num_rows == 18
     assert len(local) == 1
 
 

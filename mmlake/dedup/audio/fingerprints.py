@@ -7,6 +7,7 @@ question of how many words agree, so half a second must agree nearly wholly and 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,24 +15,35 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.audio import anchors as audio_anchors
 from mmlake.dedup.audio import bands as audio_bands
 from mmlake.dedup.audio import chroma as audio_chroma
 from mmlake.dedup.audio.align import NOWHERE, Common, common_part, firm_bits, num_changes
 from mmlake.dedup.audio.keys import Kind, are_strangers, keys_of, together
 from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
-from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
+from mmlake.dedup.matching import DECODERS_DB, HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Sound, Span
 
 METHOD, BANDS = "chromaprint", "band-signs"
-METHODS = (METHOD, BANDS)
-PAIR_METHODS = (METHOD, BANDS, "chromaprint+band-signs")
+ANCHORS = "anchor-levels"  # of a pair: no codec lies between the two (`anchors`)
+METHODS = (METHOD, BANDS, ANCHORS)
+PAIR_METHODS = (METHOD, BANDS, "chromaprint+band-signs", ANCHORS)
 # What a copy lost for good comes first. Noise and music, which reach higher and last longer than the original, go
-# before what they feign; the margin is what an equalizer changes. A copy made louder has gaps between its steps
+# before what they feign; the margin is what an equalizer changes. A copy made louder has gaps between its steps. A file
+# without loss is no truer for that, as most edits are saved so whatever they were made of: what was coded from what is
+# asked first, and whether a file is lossless last
 FIDELITY = (
-    Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
+    Criterion(
+        name="saved",
+        column="",
+        best="",
+        recoded=ANCHORS,
+        files=("lossless", "rate", "bandwidth", "sample_rate"),
+        says="the lossy file that the other one was saved of",
+    ),
     Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),
     Criterion(name="channels", column="num_true_channels", tolerance=0, says="more channels that differ"),
     Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.25, says="higher frequencies"),
@@ -47,16 +59,27 @@ FIDELITY = (
     Criterion(
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
     ),
+    Criterion(
+        name="usual_loudness",
+        column="rms_dbfs",
+        best="usual",
+        tolerance=0,
+        margin=1.5,
+        share=0.5,
+        says="usual loudness",
+    ),
     Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=5.5, says="recorded louder"),
     # of one recording at many rates the middle one is closest to the rest; what has four fifths more was coded from it,
     # or from nothing better
     Criterion(name="rate", column="coded_kbps", tolerance=0.44, says="more bits a second for its codec"),
     CLOSENESS,
+    Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
     Criterion(name="finer_rate", column="coded_kbps", tolerance=0.05, says="more bits a second for its codec"),
     length_of("duration_s"),
 )
 RATE_HZ = 16_000
-_CHROMA, _BANDS, _BOTH = range(3)
+_CHROMA, _BANDS, _BOTH, _ANCHORS = range(4)
+_KEPT_ANCHORS = 4_096  # recordings, 3 kB each
 _MAX_BANDS_S = 32.0  # longer recordings have evidence enough without them
 _CHROMA_PART, _BANDS_PART = {"block": 32, "drift": 2, "window": 24}, {"block": 64, "drift": 4, "window": 8}
 # two kinds of words at one place need less evidence of each
@@ -111,7 +134,7 @@ def fingerprint_samples(samples: NDArray[np.float32]) -> dict[str, NDArray[np.ge
     if not firm_bits(chroma).any():
         chroma = np.empty(0, np.uint64)
     times_s = (np.arange(len(chroma)) * audio_chroma.STEP_S).astype(np.float32)
-    return {METHOD: chroma, BANDS: bands, "times_s": times_s}
+    return {METHOD: chroma, BANDS: bands, ANCHORS: audio_anchors.words(samples), "times_s": times_s}
 
 
 class Recordings:
@@ -125,6 +148,7 @@ class Recordings:
         self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
         self._words = (self._chroma, self._bands)
+        self._anchors = functools.lru_cache(maxsize=_KEPT_ANCHORS)(partial(_anchors_of, prints.get(ANCHORS)))
         known = prints.get(KEYS, prints.get(DERIVED))
         self.keys = keys(prints) if known is None else known
         digests = digests_of({METHOD: self._chroma, BANDS: self._bands})
@@ -145,10 +169,20 @@ class Recordings:
             relation, score, method, span_s = self._compared(short, long)
             if not is_short:
                 relation, span_s = {INSIDE: HOLDS, HOLDS: INSIDE}.get(relation, relation), (*span_s[2:], *span_s[:2])
+            if relation == SAME and self._coded_db(one, other) <= DECODERS_DB:
+                method = _ANCHORS
             found.relation[at], found.score[at], found.method[at] = relation, score, method
             if relation in (INSIDE, HOLDS, OVERLAPS):
                 spans_s[at] = span_s
         return found._replace(spans_s=spans_s).at(place.reshape(-1))
+
+    def made_of(self, copies: Positions, originals: Positions) -> NDArray[np.float64]:
+        """See `mmlake.dedup.matching.MadeOf`."""
+        pairs = zip(copies.tolist(), originals.tolist(), strict=True)
+        return np.array([self._coded_db(copy, original) for copy, original in pairs], np.float64)
+
+    def _coded_db(self, copy: int, original: int) -> float:
+        return audio_anchors.coded_db(self._anchors(copy), self._anchors(original))
 
     def _size(self, at: int) -> tuple[int, int, int]:
         return len(self._chroma[at]), len(self._bands[at]), int(self._prints[at])
@@ -189,6 +223,11 @@ class Recordings:
         if _is_inside(bands, self._settings.audio_brief_evidence):
             return INSIDE, bands.correlation, _BANDS, _bands_spans_s(bands)
         return NONE, score, _CHROMA, (np.nan,) * 4
+
+
+def _anchors_of(prints: Ragged | None, at: int) -> audio_anchors.Anchors:
+    """None of units that are compared by their words alone."""
+    return audio_anchors.unpacked(np.empty(0, np.uint64) if prints is None else prints[at])
 
 
 def matcher(prints: PrintTable, settings: DedupSettings) -> Recordings:

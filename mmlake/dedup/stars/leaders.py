@@ -42,10 +42,8 @@ def stars(
     equal: NDArray[np.uint64],
     advance: Advance = silent,
 ) -> Stars:
-    """The edges between the matcher's units, sorted.
-
-    equal: of shape (units, 2): units with the same row, but for zeros, have equal prints.
-    """
+    """The edges between the matcher's units, sorted. equal: of shape (units, 2): units with the same row, but for
+    zeros, have equal prints."""
     return led_walk(matcher, standing, equal=equal, advance=advance).settled()
 
 
@@ -108,6 +106,9 @@ class Walk:
         self.settle()
         if is_shared_out(self._matcher) and len(self._followers) > 1:
             self.elect_all(np.array(sorted(self._share_out()), np.int64))
+            self.settle()
+        elif self._standing.asks_all:
+            self.elect_all(np.flatnonzero(self._is_moved & (self.leader_of == _ALIVE)))
             self.settle()
         return Outcome(
             follows=self._followers.edges(self.leader_of),
@@ -191,8 +192,7 @@ class Walk:
     def _elected(self, members: Members) -> int:
         winner = self.known_elections.get(members)
         if winner is None:
-            among = np.array(members, np.int64)
-            winner = self._standing.elect(among, self._closeness, made_of=self._closeness.made_of)
+            winner = self._standing.elect(np.array(members), self._closeness, made_of=self._closeness.made_of)
         if self.elections is not None:
             self.elections[members] = winner
         return winner

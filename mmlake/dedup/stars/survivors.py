@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.stars.outdone import by_both, by_both_of, by_its_original, copies_among
+from mmlake.dedup.stars.saved import Files, are_originals, by_codecs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,11 @@ class Standing:
         """These units, in this order."""
         return Standing(self.rank[rows], self.priority[rows], self.is_clean[rows], self.criteria, self.values[rows])
 
+    @property
+    def asks_all(self) -> bool:
+        """Whether clusters elect again where they got members: a criterion says more of all than of two."""
+        return any(criterion.files for criterion in self.criteria)
+
     def order(self) -> Positions:
         """All positions, the one that would stay first."""
         graded = (at for at, one in enumerate(self.criteria) if one.best and not (one.is_of_cluster or one.frame))
@@ -85,7 +91,7 @@ class Standing:
             elif criterion.best == "usual":
                 left = self._usual(left, at, others)
             elif criterion.recoded:
-                left, originals = self._originals(left, at, made_of)
+                left, originals = self._originals(left, at, made_of, others)
             elif criterion.is_of_pairs:
                 if not self._have_alike(others[None], at)[0]:
                     witnesses = others[~self._are_outdone(others, left, at)] if criterion.silences else others
@@ -133,12 +139,20 @@ class Standing:
         clean: Positions = left[self.is_clean[left]]
         return clean if len(clean) else left
 
-    def _originals(self, left: Positions, at: int, made_of: MadeOf | None) -> tuple[Positions, Positions]:
+    def _originals(
+        self, left: Positions, at: int, made_of: MadeOf | None, others: Positions
+    ) -> tuple[Positions, Positions]:
         """(those left that were not made of another one, those of them that several were made of)."""
         if made_of is None:
             return left, left[:0]
         if len(left) > _STARTERS:
             left = left[self.take(left).order()]
+        if self.criteria[at].files:
+            rest = np.setdiff1d(others, left)
+            rest = rest[np.argsort(self.rank[rest])][: _STARTERS - len(left)]
+            units = np.concatenate((left, rest))
+            stays = by_codecs(units, made_of, self._files(units, at))[: len(left)]
+            return left[stays] if stays.any() else left, left[:0]
         guards = [self._named(name) for name in self.criteria[at].no_less]
         is_copy, num_copies = copies_among(left, made_of, values_NG=self.values[left][:, guards], most=_STARTERS)
         return left[~is_copy], left[num_copies >= _SEVERAL]
@@ -152,8 +166,10 @@ class Standing:
 
     def _are_originals(self, pairs: Positions, at: int, made_of: MadeOf) -> Mask:
         """Which of two were not made of the other. pairs: of shape (clusters, 2)."""
+        if self.criteria[at].files:
+            return are_originals(pairs, made_of, self._files(pairs, at))
         values = self.values[pairs][..., [self._named(name) for name in self.criteria[at].no_less]]
-        is_copy = np.stack([made_of(pairs[:, one], pairs[:, 1 - one]) for one in range(2)], axis=1)
+        is_copy = np.stack([made_of(pairs[:, one], pairs[:, 1 - one]) for one in range(2)], axis=1).astype(np.bool_)
         is_copy &= ~(values[:, ::-1] < values).any(axis=2)
         originals: Mask = ~is_copy
         return originals
@@ -240,7 +256,7 @@ class Standing:
         values = zip(self.criteria, self.values[keeper].tolist(), self.values[goer].tolist(), strict=True)
         for at, (criterion, one, other) in enumerate(values):
             if criterion.recoded:
-                if criterion.recoded == method:
+                if criterion.recoded == method and self._is_original(at, keeper, goer):
                     return criterion.says
             elif criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
@@ -264,6 +280,17 @@ class Standing:
         if math.isnan(one):
             return False
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
+
+    def _files(self, units: Positions, at: int) -> Files:
+        is_lossless, kbps, *highest_hz = (self._named(name) for name in self.criteria[at].files)
+        return Files(self.values[units, is_lossless], self.values[units, kbps], self.values[units][..., highest_hz])
+
+    def _is_original(self, at: int, keeper: int, goer: int) -> bool:
+        """Whether a pair with the criterion's method says that the one that stays is the original."""
+        if not self.criteria[at].files:
+            return True
+        is_lossless = self._files(np.array([keeper, goer]), at).is_lossless
+        return bool(is_lossless[0] < is_lossless[1])
 
     def _grade(self, at: int) -> NDArray[np.float64]:
         """The values of a criterion in steps of its tolerance, higher is better; unknown ones stand last."""
