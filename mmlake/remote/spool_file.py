@@ -35,6 +35,7 @@ class SpooledFile(Seekable):
         self, website: Website, url: str, stated: FileHeaders, *, size_bytes: int, settings: RemoteSettings
     ) -> None:
         if size_bytes > settings.spool_bytes:
+            super().close()  # there is nothing to close when it is thrown away
             raise UnreadableItem(
                 1001,
                 f"size_bytes={size_bytes} not in [0, {settings.spool_bytes}], the bound of `remote.spool_bytes`; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,8 @@ class ScratchTables:
         self._database.executescript(
             f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{tables}"
         )
+        # whoever parsed a file has no end to close it at; a connection that is only dropped is a warning of Python 3.13
+        weakref.finalize(self, self._database.close)
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
 
     def add(self, table: str, row: tuple[Any, ...]) -> None:
