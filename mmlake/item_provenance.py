@@ -24,9 +24,10 @@ def story_of(lake: Lake, digest: str) -> Story:
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
     """One row per version: in how many of its samples it holds the digest, and if in none, the cause."""
     names: dict[str, list[str]] = {}
+    tags = lake.versions.tags()
     for name in version_names(lake):
-        if name in lake.versions.tags():
-            names.setdefault(lake.versions.resolve(name), []).append(name)
+        if name in tags:
+            names.setdefault(tags[name], []).append(name)
     rows = []
     for id_, known_as in names.items():
         excluded = lake.versions.excluded(id_)

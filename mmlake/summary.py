@@ -157,7 +157,7 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
         "decision": None,
         "baseline": None,
     }
-    if name not in lake.versions.tags():
+    if not lake.versions.is_tagged(name):
         return row
     made = lake.versions.read(name)
     row |= {

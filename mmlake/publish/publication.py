@@ -45,7 +45,7 @@ def publication(lake: Lake, version: str, advance: Advance) -> Result:
 def is_overtaken(lake: Lake, version: str) -> bool:
     """Whether the version is a draft that was begun upon what its branch is not at any more, so that it cannot be
     published."""
-    if version not in lake.versions.tags() or not lake.versions.is_draft(version):
+    if not lake.versions.is_tagged(version) or not lake.versions.is_draft(version):
         return False
     begun = read_result(lake, version, "manifest")
     return bool(lake.versions.branches().get(begun["branch"]) != begun["base"])

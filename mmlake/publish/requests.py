@@ -37,7 +37,7 @@ def wanted(lake: Lake, recipe: str, *, branch: str | None = None, message: str =
 def ask_for(lake: Lake, version: str, request: Request) -> None:
     """Write down what the version is to be, in place of what was asked for before it was made. Raises SettingsError
     where it is made already, and something else."""
-    if (known := _written(lake, version)) is not None and version in lake.versions.tags():
+    if (known := _written(lake, version)) is not None and lake.versions.is_tagged(version):
         if known.recipe.digest != request.recipe.digest or known.branch != request.branch:
             raise SettingsError(
                 f"version {version} is recipe '{known.recipe.name}' on branch '{known.branch}', not "

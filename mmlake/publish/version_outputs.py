@@ -53,7 +53,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
     name keeps what it names."""
     asked = request_of(lake, version)
     recipe = asked.recipe
-    if version in lake.versions.tags():
+    if lake.versions.is_tagged(version):
         begun, samples = _begun(lake, version), lake.versions.samples(version)
         inputs = made_from(lake, version) or selected_from(lake)
     else:

@@ -93,7 +93,8 @@ def newest_report(lake: Lake) -> Path:
 
 
 def _newest(lake: Lake) -> str:
-    names = [name for name in version_names(lake) if name in lake.versions.tags()]
+    tags = lake.versions.tags()
+    names = [name for name in version_names(lake) if name in tags]
     if not names:
         raise RefMissing(f"lake {lake.root} has no version yet; run `mmlake run`")
     return next((name for name in reversed(names) if name.startswith("curated-")), names[-1])

@@ -23,6 +23,7 @@ from mmlake import checked_json
 from mmlake.durable import make_directory
 from mmlake.errors import BlobCorrupt, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.store import sync_directory, write_atomically
+from mmlake.versions.made_refs import MadeRefs
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _LIKE_AN_ID = re.compile(r"[0-9a-f]{7,}")
@@ -85,6 +86,7 @@ class Refs:
     def __init__(self, root: Path, *, clock: Callable[[], str]) -> None:
         self.root = root
         self.clock = clock
+        self._made = MadeRefs(self._log_path(_MADE))
 
     def get(self, kind: str, name: str) -> str | None:
         """The manifest id that the ref names, or None. kind: "branches" or "tags"."""
@@ -111,7 +113,7 @@ class Refs:
             write_atomically(self._path(kind, name), checked_json.dumps({"id": to}))
         else:
             self._move(name, Move(move=1, before=None, after=to, action="branch", at=self.clock()))
-        if name not in self.made(kind):
+        if not self._made.has(kind, name):
             self._append(_MADE, {"kind": kind, "name": name, "id": to, "at": self.clock()})
 
     def move(self, name: str, to: str, *, action: str, expect: str | None) -> None:
@@ -163,13 +165,7 @@ class Refs:
 
     def made(self, kind: str) -> dict[str, str]:
         """Ref of the kind -> the manifest id that it was made with, of every one since that is logged."""
-        found: dict[str, str] = {}
-        for line in self._log_lines(_MADE):
-            with suppress(ValueError, KeyError):  # the torn line of a writer that died
-                body = checked_json.loads(line)
-                if body["kind"] == kind:
-                    found[str(body["name"])] = str(body["id"])
-        return found
+        return self._made.of(kind)
 
     def unlogged(self) -> list[str]:
         """A sentence for each ref that its log should have and has not. Files of earlier releases have no checksum, and
@@ -252,7 +248,7 @@ class Refs:
         try:
             value = checked_json.loads(path.read_bytes())
         except FileNotFoundError:
-            if name in self.made(kind):
+            if self._made.has(kind, name):
                 raise BlobCorrupt(f"the file of '{name}' ({path}) is gone; {_REMEDY}") from None
             return None
         except ValueError:

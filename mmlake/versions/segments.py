@@ -155,3 +155,11 @@ def _parquet(rows: pa.Table) -> bytes:
         row_group_size=_ROW_GROUP_ROWS,
     )
     return sink.getvalue()
+
+
+def unlike(segment: Segment, rows: pa.Table) -> str | None:
+    """What is wrong where the rows are not those that the segment counts."""
+    facts = (rows.num_rows, rows["shard"][0].as_py(), rows["sample"][0].as_py(), rows["sample"][-1].as_py())
+    if facts == (segment.num_rows, segment.shard, segment.first, segment.last):
+        return None
+    return f"segment {segment.digest}: its rows are not those that the tree counts; build the version again"

@@ -32,7 +32,7 @@ from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
 from mmlake.versions.policy import check_policy
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
 from mmlake.versions.sample_schemas import EXCLUDED, PART, VERSION_SAMPLES, piece
-from mmlake.versions.segments import Segment, Segments, cut
+from mmlake.versions.segments import Segment, Segments, cut, unlike
 
 _PREFIX = re.compile(r"[0-9a-f]{4,63}")
 
@@ -238,7 +238,7 @@ class VersionStore:
                 except (BlobMissing, BlobCorrupt) as error:
                     problems.append(str(error))
                     continue
-                if problem := _unlike(segment, rows):
+                if problem := unlike(segment, rows):
                     problems.append(problem)
                 add(rows)
         if not problems:
@@ -319,6 +319,13 @@ class VersionStore:
         """Tag names and their manifest ids, sorted."""
         return self._refs.all("tags")
 
+    def is_tagged(self, name: str) -> bool:
+        """Whether there is a tag of that name; no other ref is read."""
+        try:
+            return self._refs.get("tags", name) is not None
+        except SettingsError:
+            return False  # such a name cannot exist
+
     def _created(self, kind: str, name: str, at: str) -> str:
         safe_name(name)
         id_ = self.resolve(at)
@@ -370,14 +377,6 @@ def _write_once(path: Path, text: str) -> None:
     data = text.encode()
     if not path.exists() or path.read_bytes() != data:
         write_atomically(path, data)
-
-
-def _unlike(segment: Segment, rows: pa.Table) -> str | None:
-    """What is wrong where the rows are not those that the segment counts."""
-    facts = (rows.num_rows, rows["shard"][0].as_py(), rows["sample"][0].as_py(), rows["sample"][-1].as_py())
-    if facts == (segment.num_rows, segment.shard, segment.first, segment.last):
-        return None
-    return f"segment {segment.digest}: its rows are not those that the tree counts; build the version again"
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
