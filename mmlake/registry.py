@@ -25,6 +25,15 @@ _SCHEMA = (
 )
 _REMEMBERED = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _PRESENT = "is_present"
+# what `moved_from` asks for of a row, which is NULL of a damaged one
+_SIZE, _FORMAT, _PATH = (
+    f"CASE WHEN json_valid(shard) THEN json_extract(shard, '$.{name}') END" for name in ("size_bytes", "format", "path")
+)
+_NAME = f"substr({_PATH}, length(rtrim({_PATH}, replace({_PATH}, '/', ''))) + 1)"  # behind the last slash
+_INDEXES = (
+    f"CREATE INDEX IF NOT EXISTS gone_alike ON shards ({_SIZE}, {_FORMAT}, key) WHERE present = 0",
+    f"CREATE INDEX IF NOT EXISTS gone_named ON shards ({_SIZE}, {_FORMAT}, {_NAME}, key) WHERE present = 0",
+)
 _MOST_MOVED = 8  # shards that one may have been: recordings of one length may all have as many bytes
 _WAIT_S = 60.0  # another process may be recording a large listing
 
@@ -80,14 +89,10 @@ class Registry:
         own = self._shards("WHERE key = ?", key).get(key)
         if own is None or not own.size_bytes:
             return []
-        alike = [
-            one
-            for one in self._shards("WHERE present = 0 AND shard LIKE ?", f"%{own.size_bytes}%").values()
-            if (one.size_bytes, one.format) == (own.size_bytes, own.format)
-        ]
-        name = own.path.rpartition("/")[2]
-        alike.sort(key=lambda one: (one.path.rpartition("/")[2] != name, one.key))
-        return [one.key for one in alike[:_MOST_MOVED]]
+        alike, given = f"WHERE present = 0 AND {_SIZE} = ? AND {_FORMAT} = ?", (own.size_bytes, own.format)
+        named = self._keys(f"{alike} AND {_NAME} = ?", *given, own.path.rpartition("/")[2])
+        others = self._keys(alike, *given, at_most=_MOST_MOVED + len(named))
+        return list(dict.fromkeys([*named, *others]))[:_MOST_MOVED]
 
     def directories(self) -> list[str]:
         """Those that hold the files of every shard that was ever there, sorted. Nothing is listed for it: a landing
@@ -101,6 +106,12 @@ class Registry:
         with self._open() as database:
             rows = database.execute(f"SELECT key, shard FROM shards {where} ORDER BY key", given)
             return {key: _shard(text) for key, text in rows}
+
+    def _keys(self, where: str, *given: object, at_most: int = _MOST_MOVED) -> list[str]:
+        """The first keys of these rows."""
+        with self._open() as database:
+            rows = database.execute(f"SELECT key FROM shards {where} ORDER BY key LIMIT ?", (*given, at_most))
+            return [key for (key,) in rows]
 
     def compare(self, listed: Iterable[Shard]) -> Listing:
         """The listing against what is known; nothing is recorded."""
@@ -126,6 +137,8 @@ class Registry:
         """Remember these shards as present and those keys as gone, all or nothing."""
         rows = [(shard.key, shard.revision, _text(asdict(shard), is_present=True)) for shard in shards]
         with self._open() as database:
+            for index in _INDEXES:  # by those who write alone: a lake may be on storage that is not written
+                database.execute(index)
             database.executemany(
                 "INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = "
                 "excluded.revision, present = 1, shard = excluded.shard",
