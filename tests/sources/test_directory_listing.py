@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
 import pytest
 
 from mmlake import sources
@@ -9,6 +12,7 @@ from mmlake.landing import LocalLanding
 from mmlake.sources import directory_parts
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import BlobStore
+from tests import make
 from tests.sources.corpora.builders import landed
 
 SETTINGS = sources.SourceSettings(max_loose_files=20)
@@ -83,3 +87,19 @@ def test_files_of_other_parts_are_those_that_no_part_of_its_own_has(tmp_path, mo
     assert len(seen) > 2
     assert all(len(reading.entries) + len(reading.siblings()) == 60 for reading in seen)
     assert all(not {one.path for one in reading.entries} & {one.path for one in reading.siblings()} for reading in seen)
+
+
+def test_images_and_their_label_files_in_parts_are_listed_a_few_times_for_all_of_them(tmp_path, monkeypatch):
+    """Each part listed both directories, and those where classes may stand, some ten times over."""
+    files = {f"images/{number:03}.png": make.picture(number) for number in range(80)}
+    files |= {f"labels/{number:03}.txt": f"{number % 2} .5 .5 .2 .2\n".encode() for number in range(80)}
+    root, parsed, times = landed(tmp_path / "in", files | {"classes.txt": b"cat\ndog\n"}), ParsedFiles(), Counter()
+    listed = LocalLanding.files
+    monkeypatch.setattr(LocalLanding, "files", lambda zone, path: times.update([path]) or listed(zone, path))
+    shards = sources.scan(root, settings=SETTINGS, parsed=parsed)
+    given = {"landing": root, "store": BlobStore(tmp_path / "store"), "settings": SETTINGS, "parsed": parsed}
+    tables = [sources.ingest(shard, "image", **given) for shard in shards if shard.part]
+    rows = [row for table in tables for row in table.to_pylist()]
+    said = {row["item_id"]: json.loads(row["metadata_json"])["objects"][0]["category"] for row in rows}
+    assert len(shards) > 20 and len(said) == 80 and set(said.values()) == {"cat", "dog"}
+    assert max(times.values()) < 8

@@ -20,6 +20,7 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
 from mmlake.sources.names import stem_of
+from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion, Description
 
@@ -35,6 +36,7 @@ _DIRECTORIES = (  # of images, of their labels
 )
 # one of which the path of a label file has, where its image lies in another folder
 LABEL_FOLDERS = tuple(sorted({f"{labels.partition('/')[0]}/" for _, labels, _ in _DIRECTORIES}))
+_NAMES: Kind[frozenset[str]] = Kind(max_size=1 << 20, size_of=len)
 MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
 
 
@@ -112,7 +114,7 @@ class LabelFiles(Companion):
 
     def _take(self, entries: Sequence[Entry], directory: str, ending: str) -> None:
         """Note those of the files that are labels of images in the directory, or would be."""
-        stems = {_stem_of(entry.name) for entry in self._reading.landing.files(directory) if _is_image(entry.name)}
+        stems = _names_around(self._reading, directory, "stems of images")
         classes = classes_of(self._reading, directory)
         for entry in entries:
             labels, stem = _read(self._reading, entry.path, ending, classes), entry.name.removesuffix(ending)
@@ -140,8 +142,7 @@ def labels_of(reading: Reading) -> ImageLabels | None:
     """What is said of the images that are read, or None where no label files belong to them."""
     found = []
     for directory, ending in _places(reading, label_directories(reading.path)):
-        good = (entry.name for entry in reading.landing.files(directory) if entry.refused is None)
-        if names := frozenset(name for name in good if name.endswith(ending)):
+        if names := _names_around(reading, directory, ending):
             found.append((directory, ending, names))
     return ImageLabels(reading, found) if found else None
 
@@ -175,15 +176,30 @@ def _small_file(reading: Reading, path: str) -> bytes | None:
 
 
 def classes_of(reading: Reading, directory: str) -> Classes:
-    """What the numbers of classes mean; nothing where no file says so."""
-    for place in class_directories(directory):
-        for entry in sorted(reading.landing.files(place)):
-            if entry.name in CLASS_FILES and entry.refused is None:
+    """What the numbers of classes mean; nothing where no file says so. The files that may are among those around."""
+    may_say = [entry for entry in sorted(reading.around) if entry.name in CLASS_FILES and entry.refused is None]
+    for place in class_directories(directory) if may_say else ():
+        for entry in may_say:
+            if (entry.path.rpartition("/")[0] or ".") == place:
                 data = _small_file(reading, entry.path)
                 found = classes_in(data, entry.name) if data is not None else None
                 if found is not None:
                     return found
     return Classes()
+
+
+def _names_around(reading: Reading, directory: str, wanted: str) -> frozenset[str]:
+    """The names in a directory around that end as label files do, or the stems of its images. wanted: that ending, or
+    that word. Every part of a directory asks, and what is around says whether the other directory is what it was."""
+
+    def listed() -> frozenset[str]:
+        entries = reading.landing.files(directory)
+        if wanted.startswith("."):
+            return frozenset(one.name for one in entries if one.refused is None and one.name.endswith(wanted))
+        return frozenset(_stem_of(entry.name) for entry in entries if _is_image(entry.name))
+
+    as_scanned = tuple(entry for entry in reading.around if entry.path == f"{directory}/*")
+    return reading.parsed.get(_NAMES, (reading.landing.location, as_scanned, wanted), listed)
 
 
 def _is_image(name: str) -> bool:
