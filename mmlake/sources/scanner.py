@@ -204,11 +204,17 @@ class Scan:
 
     def _still_of(self, home: _Home) -> list[Shard]:
         """The loose shards that the last scan found there."""
-        return [
-            old
-            for old in self._known.values()
-            if old.format == LOOSE and any(path in home.listing for path in old.homes)
-        ]
+        found = (old for path in home.listing for old in self._loose_known.get(path, ()))
+        return list({old.key: old for old in found}.values())
+
+    @functools.cached_property
+    def _loose_known(self) -> dict[str, list[Shard]]:
+        """Directory -> the loose shards that the last scan found there."""
+        found = dict[str, list[Shard]]()
+        for old in self._known.values():
+            for path in old.homes if old.format == LOOSE else ():
+                found.setdefault(path, []).append(old)
+        return found
 
     def _loose_files(self, home: _Home, loose: Mapping[str, list[Entry]], governing: list[Entry]) -> list[Shard]:
         """The loose files, in parts where they are many."""

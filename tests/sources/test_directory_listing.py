@@ -11,6 +11,7 @@ from mmlake import sources
 from mmlake.landing import LocalLanding
 from mmlake.sources import directory_parts
 from mmlake.sources.parsed_files import ParsedFiles
+from mmlake.sources.shard import Shard
 from mmlake.store import BlobStore
 from tests import make
 from tests.sources.corpora.builders import landed
@@ -103,3 +104,19 @@ def test_images_and_their_label_files_in_parts_are_listed_a_few_times_for_all_of
     said = {row["item_id"]: json.loads(row["metadata_json"])["objects"][0]["category"] for row in rows}
     assert len(shards) > 20 and len(said) == 80 and set(said.values()) == {"cat", "dog"}
     assert max(times.values()) < 8
+
+
+def test_directories_that_may_not_be_opened_any_more_are_found_among_the_known_shards_by_one_pass(
+    tmp_path, monkeypatch
+):
+    """Each of them went through all known shards, in every tick of a sensor."""
+    files = {f"{number:03}/x.txt": f"note {number}".encode() for number in range(60)}
+    root, settings = landed(tmp_path / "in", files), sources.SourceSettings(gather_above=1000)
+    known = {shard.key: shard for shard in sources.scan(root, settings=settings)}
+    for number in range(60):
+        (root / f"{number:03}" / "y.txt").write_text("another")
+    asked, homes = [], Shard.homes.fget
+    monkeypatch.setattr(Shard, "homes", property(lambda shard: asked.append(shard.key) or homes(shard)))
+    found = sources.scan(root, settings=settings, known=known, at_most=5)
+    assert sum(known[shard.key] != shard for shard in found) == 5 and len(found) == 60
+    assert len(asked) <= 3 * 60
