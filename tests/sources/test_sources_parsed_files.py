@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import weakref
 
+import pytest
+
 from mmlake import pipeline, sources
 from mmlake.lake import Lake
-from mmlake.sources.companions import coco_index
+from mmlake.sources.companions import coco_index, file_tables
 from mmlake.sources.parsed_files import Kind, ParsedFiles, owned
+from mmlake.store import BlobStore
+from tests import make
 from tests.sources.corpora.builders import coco, landed
 
 
@@ -110,3 +115,29 @@ def test_a_lake_parses_an_annotation_file_once_for_all_shards_that_it_describes(
 
 def test_another_lake_of_the_process_knows_nothing_of_it(tmp_path):
     assert Lake(tmp_path / "a").parsed_files is not Lake(tmp_path / "a").parsed_files
+
+
+@pytest.mark.parametrize(("module", "kind"), [(coco_index, "_INDEXES"), (file_tables, "_FILE_RECORDS")])
+def test_files_that_are_more_than_those_kept_are_parsed_for_each_shard_and_not_for_each_picture(
+    tmp_path, monkeypatch, module, kind
+):
+    """Of five files of annotations, each was parsed again for each image that it describes."""
+    names, made = [f"{number}.png" for number in range(12)], []
+    files = {f"train2017/{name}": make.picture(at) for at, name in enumerate(names)}
+    images = [{"id": at, "file_name": name} for at, name in enumerate(names)]
+    for split in ("one", "two", "three"):
+        said = [{"id": at, "image_id": at, "caption": f"{split} {name}"} for at, name in enumerate(names)]
+        records = [{"image": f"train2017/{name}", "text": f"{split} {name}"} for name in names]
+        annotations = json.dumps({"images": images, "annotations": said}).encode()
+        if module is coco_index:
+            files[f"annotations/captions_{split}_train2017.json"] = annotations
+        else:
+            files[f"{split}.jsonl"] = "".join(json.dumps(one) + "\n" for one in records).encode()
+    monkeypatch.setattr(module, kind, Kind(max_size=1, size_of=lambda one: made.append(one) or 1))
+    root = landed(tmp_path / "in", files)
+    given = {"landing": root, "store": BlobStore(tmp_path / "store"), "settings": sources.SourceSettings()}
+    [shard] = [one for one in sources.scan(root, settings=given["settings"]) if one.path == "train2017"]
+    made.clear()
+    texts = sources.ingest(shard, "text", **given).column("text_content").to_pylist()
+    assert len(texts) == 3 * 12
+    assert len(made) <= 3 * 3

@@ -7,10 +7,10 @@ image took.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
@@ -83,6 +83,8 @@ class ImageAnnotations(Companion):
             (folders_in(entry.path, directory), directory in image_places(entry.path)) for entry in entries
         ]
         self.has_texts = any(holds_captions(reading, entry) for entry in entries)
+        # held as long as images are read: files that are more than those that are kept were else read for each image
+        self._index_of = functools.cache(functools.partial(index_of, reading))
 
     @classmethod
     def of(cls, reading: Reading, may_be: Iterable[File], directory: str) -> ImageAnnotations | None:
@@ -97,7 +99,7 @@ class ImageAnnotations(Companion):
         said: set[tuple[str | None, str]] = set()  # captions, by annotation id
         names = [member.name.rpartition("/")[2] for member in members if member.is_media]
         for entry, (folders, or_any) in zip(self._entries, self._folders, strict=True):
-            index = index_of(self._reading, entry)
+            index = self._index_of(entry)
             images = (image for name in names for image in index.images_named(name, folders, or_any=or_any))
             for identity, fields in images:
                 metadata.setdefault("image_id", _number(identity))
@@ -205,7 +207,9 @@ def left_over(reading: Reading, entry: File, placement: Placement) -> Iterator[R
 def _missing(reading: Reading, entry: File, index: CocoIndex, placement: Placement) -> Iterator[RawItem]:
     """The captions of images whose files are not there, and one row that counts the files."""
     directory = placement.images_of(entry.path) if placement.may_annotate(entry) else None
-    names_in = lru_cache(_FOLDERS_KEPT)(lambda place: {composed(file.name) for file in placement.files(place)})
+    names_in = functools.lru_cache(_FOLDERS_KEPT)(
+        lambda place: {composed(file.name) for file in placement.files(place)}
+    )
     present = names_in(directory) if directory is not None else set[str]()
     roots = image_roots(entry.path)
     where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"

@@ -163,8 +163,8 @@ def _why_left(found: Element, code: int) -> str:
     return f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {image}"
 
 
-# Captions, instances, key points of one split and one more.
-_INDEXES: Kind[CocoIndex] = Kind(max_size=4)
+# Captions, instances, key points and the like of several splits.
+_INDEXES: Kind[CocoIndex] = Kind(max_size=16)
 _HOLDS_CAPTIONS: Kind[bool] = Kind(max_size=64)
 
 

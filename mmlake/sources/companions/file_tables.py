@@ -13,6 +13,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
@@ -127,7 +128,7 @@ class FileRecords:
         return found
 
 
-_FILE_RECORDS: Kind[FileRecords] = Kind(max_size=4)
+_FILE_RECORDS: Kind[FileRecords] = Kind(max_size=16)
 
 
 def _json_of(fields: Mapping[str, Any]) -> str:
@@ -188,7 +189,7 @@ class FileTable(ABC):
         """Whether a path cannot be below the directory of the file."""
         return path.startswith(("/", "../")) or path in (".", "..")
 
-    @property
+    @cached_property  # held as long as it is read: of more files than are kept each was else read for each medium
     def records(self) -> FileRecords:
         """Its records by the files that they name, read once for all directories and shards of one owner."""
         limits, landing = self.reading.settings, self.reading.landing.location

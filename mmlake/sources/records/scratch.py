@@ -8,7 +8,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-_CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
+# Of SQLite, while rows are added and when all are there: many files may describe one directory. Everything beyond it
+# lies in the temporary directory.
+_CACHE_KIB, _KEPT_KIB = 8192, 2048
 _BATCH_ROWS = 1000
 
 
@@ -46,7 +48,7 @@ class ScratchTables:
         """All rows are there. sql: the indices, and whatever else follows from all rows."""
         for table, rows in self._waiting.items():
             self._write(table, rows)
-        self._database.executescript(sql)
+        self._database.executescript(f"{sql};PRAGMA cache_size = -{_KEPT_KIB};PRAGMA shrink_memory")
 
     def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query."""
