@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
@@ -90,8 +91,8 @@ def _stores_rgb(picture: Image) -> bool:
 
 
 def shown(picture: Image) -> Image:
-    """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, and 16 bits scaled to 8, which
-    Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may be turned."""
+    """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, and 16 bits and floats scaled to
+    8, which Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may be turned."""
     import numpy as np
     from PIL import Image, ImageOps
 
@@ -99,7 +100,37 @@ def shown(picture: Image) -> Image:
     upright = opaque(picture)
     if upright.mode.startswith("I"):
         upright = Image.fromarray((np.asarray(upright).astype(np.float64) / 257).clip(0, 255).astype(np.uint8))
+    elif upright.mode == "F":
+        upright = Image.fromarray(np.rint(_float_levels(np.asarray(upright))).astype(np.uint8))
     return upright
+
+
+def stretched(values_HW: np.ndarray, bounds: tuple[float, float] | None = None) -> np.ndarray:
+    """The values as float32 levels 0..255 between these bounds, or between the least and the greatest of them; zeros
+    where these are one. What is no number is black, and what is infinite the nearer bound."""
+    import numpy as np
+
+    low, high = bounds or _finite_bounds(values_HW)
+    if high <= low:
+        return np.zeros(values_HW.shape, np.float32)
+    whole = values_HW if np.isfinite(values_HW).all() else np.nan_to_num(values_HW, nan=low, posinf=high, neginf=low)
+    levels: np.ndarray = (whole - np.float32(low)) * np.float32(255 / (high - low))
+    return levels
+
+
+def _finite_bounds(values_HW: np.ndarray) -> tuple[float, float]:
+    import numpy as np
+
+    finite = values_HW[np.isfinite(values_HW)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+
+
+def _float_levels(values_HW: np.ndarray) -> np.ndarray:
+    """Floats have no white of their own: programs keep fractions of it (PFM, scikit-image), levels of 8 bits, or what
+    an instrument measured, which is shown from its least to its greatest value."""
+    low, high = _finite_bounds(values_HW)
+    white = next((most for most in (1.0, 255.0) if low >= 0 and high <= most), None)
+    return stretched(values_HW, None if white is None else (0.0, white))
 
 
 def opaque(picture: Image) -> Image:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
+from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats, stretched
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
@@ -103,9 +103,7 @@ def _shrunk(plane_HW: np.ndarray) -> np.ndarray:
 def _grey(picture: Image) -> np.ndarray:
     # 16 and 32 bit: stretched over what they hold, since 8 bits would clip them all to white
     if picture.mode.startswith(("I", "F")):
-        values = np.asarray(picture, dtype=np.float32)
-        low, high = float(values.min()), float(values.max())
-        return (values - low) * (255 / (high - low)) if high > low else np.zeros_like(values)
+        return stretched(np.asarray(picture, dtype=np.float32))
     return np.asarray(opaque(picture).convert("L"))
 
 
@@ -117,7 +115,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="12",
+        revision="13",
     ),
     DAMAGE_MEASUREMENT,
 )

@@ -139,6 +139,16 @@ def test_a_drawing_in_a_jpeg_that_stores_rgb_has_its_tints():
     assert len(tints) == len(asked) > 0
 
 
+def test_pictures_of_fractions_are_compared_by_what_they_show():
+    """Two different ones were both black, and so the same; the same picture in 8 bits was another."""
+    from PIL import Image
+
+    greys = [scene(seed).convert("L") for seed in (3, 4)]
+    fractions = [Image.fromarray(np.asarray(grey, np.float32) / 255) for grey in greys]
+    blobs = [coded(one, "TIFF") for one in (*fractions, greys[0])]
+    assert set(matched(blobs)) == {(0, 2)}
+
+
 def test_a_picture_in_cielab_has_a_fingerprint():
     from PIL import Image, ImageCms
 
