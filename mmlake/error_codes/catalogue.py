@@ -272,6 +272,13 @@ _ENTRIES = (
         fix="Decrypt the file before it lands.",
     ),
     ErrorCode(
+        code=3011,
+        name="media_clock_restarts",
+        severity="P0",
+        what="The clock of the file begins again or leaps, as where films were laid end to end.",
+        fix="Give it one clock before it lands: `ffmpeg -i FILE -c copy JOINED.mp4`.",
+    ),
+    ErrorCode(
         code=3101,
         name="worker_crashed",
         severity="P0",

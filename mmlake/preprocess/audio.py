@@ -20,6 +20,7 @@ from mmlake.preprocess.containers.container import (
     missing_bytes,
     opened,
 )
+from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
@@ -50,7 +51,7 @@ class _Recording:
 
 def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
     """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007,
-    3009, 3010."""
+    3009, 3010, 3011."""
     with path.open("rb") as file:
         links = ogg_pages.links(file)
     found = _of_links(path, links, settings) if len(links) > 1 else _of_file(path, settings)
@@ -81,7 +82,8 @@ def _of_file(path: Path, settings: PreprocessSettings) -> _Recording:
     with opened(path) as container:
         stream = _sound(container)
         container_s, is_bare = claimed_s(container), is_without_length(container)
-        check_bounds(stream, container_s, settings=settings)  # before anything is decoded
+        # before anything is decoded
+        check_bounds(stream, None if is_of_a_counter(container) else container_s, settings=settings)
         info = StreamInfo.of(stream) if container.format.name == "flac" else None
         found = None
         if info is not None and not info.has_one_block_size:
@@ -196,6 +198,7 @@ def _of_frames(
                 check.add_frame(frame, decoding.damages, origin_s=origin_s)  # type: ignore[arg-type]
         sound = writer.finish()
     check_decrypted("audio", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
+    check_clock(decoding.num_astray, decoding.packets, settings=settings)
     if check is not None and not decoding.damages.places and not check.holds():
         decoding.damages.add("the sound is not the one that the MD5 in the header is of", at_byte=MD5_AT_BYTE)
     writer.add_dropped(decoding.damages)

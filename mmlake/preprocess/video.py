@@ -20,6 +20,7 @@ from mmlake.preprocess.containers.container import (
     opened,
 )
 from mmlake.preprocess.containers.later_links import add_later_links, first_link
+from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import Damages, add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
@@ -49,7 +50,7 @@ class VideoDecoded:
 
 def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
     """The decoded video; the default row decodes what the chosen one cannot, and the columns say why. Raises
-    UnreadableItem 3001 to 3010, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
+    UnreadableItem 3001 to 3011, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
     if decode is None or decode.decoder == PYAV:
         return _decoded(path, settings, None)
     try:
@@ -70,7 +71,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         sounds = [] if played is None else [played]
         video_codec, audio_codec = stream.codec_context.name, played.codec_context.name if played else None
         container_s = _claimed_s(path, container)
-        _check_header(stream, played, container_s, settings, has_count=not is_of_a_pipe(container))
+        _check_header(container, stream, played, container_s, settings)
         clock = FrameClock(container, stream)
         reader = _reader(stream, clock, settings)
         if decode is not None:
@@ -86,6 +87,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
                     writer.add(frame)
             sound = writer.finish()
     check_decrypted("video", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
+    check_clock(decoding.num_astray, decoding.packets, settings=settings)
     if decode is not None and video_codec not in _HIDDEN_FRAMES:
         _check_count(decode, reader.num_frames, decoding.num_counted)
     if isinstance(reader, GopReader) and not reader.read_groups(path):
@@ -135,21 +137,19 @@ def _claimed_s(path: Path, container: InputContainer) -> float | None:
 
 
 def _check_header(
+    container: InputContainer,
     stream: VideoStream,
     played: AudioStream | None,
     container_s: float | None,
     settings: PreprocessSettings,
-    *,
-    has_count: bool,
 ) -> None:
-    """Raises UnreadableItem 3004, 3006, 3007, 3008 for what the header claims, before anything is decoded. has_count:
-    its number of frames is one."""
+    """Raises UnreadableItem 3004, 3006, 3007, 3008 for what the header claims, before anything is decoded."""
     num_pixels = stream.codec_context.width * stream.codec_context.height
     if num_pixels > settings.max_pixels:
         raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
     if played is not None:
-        check_bounds(played, container_s, settings=settings)
-    if has_count and stream.frames > settings.max_frames:
+        check_bounds(played, None if is_of_a_counter(container) else container_s, settings=settings)
+    if not is_of_a_pipe(container) and stream.frames > settings.max_frames:
         raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
 
 

@@ -15,6 +15,7 @@ from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
+from mmlake.preprocess.containers.stream_clocks import StreamClocks
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -280,12 +281,15 @@ class Decoding:
         decoded."""
         self._container, self._streams, self._origin_s = container, streams, origin_s
         self._counted, self.num_counted, self._seen = counted, 0, seen
-        # by type of stream: all packets, those that do not decode, and of these the encrypted ones
-        self.packets, self.errors, self.num_encrypted = Counter[str](), Counter[str](), Counter[str]()
+        # by type of stream: all packets, those that do not decode, and of these the encrypted ones and those of another
+        # clock
+        self.packets, self.errors = Counter[str](), Counter[str]()
+        self.num_encrypted, self.num_astray = Counter[str](), Counter[str]()
         self.num_bytes = 0  # of packets that decode
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
         self._stamps, self._encrypted = Stamps(container), encrypted_streams(container)
+        self._clocks = StreamClocks(container, streams)
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -314,6 +318,10 @@ class Decoding:
             if packet.size and is_encrypted(packet, self._encrypted):
                 self.num_encrypted[kind] += 1  # some codecs make noise of it, without a complaint
                 self._damaged(f"a packet of {kind} is encrypted", kind, packet.pos)
+                continue
+            if packet.size and self._clocks.is_astray(packet):
+                self.num_astray[kind] += 1  # a decoder would give frames of two moments that have one time
+                self._damaged(f"a packet of {kind} lies behind a jump of the clock", kind, packet.pos)
                 continue
             if packet.stream is self._counted:
                 self.num_counted += packet.size > 0 and not packet.is_discard

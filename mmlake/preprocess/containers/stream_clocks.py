@@ -1,0 +1,80 @@
+"""Whether the packets of a stream go on where those before them end.
+
+Enters: the packets of a container. Leaves: which of them belong to another clock, as in MPEG-TS, MPEG-PS and broadcasts
+that were laid end to end: two moments of such a file have one time, and no reader that goes by time finds the second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.settings import PreprocessSettings
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.stream import Stream
+
+_BACK_S = 0.5  # decoding times only grow; a writer that is late by so much is none
+_LEAP_S = 10.0  # as the program ffmpeg has it for formats whose clock may jump (-dts_delta_threshold)
+# of formats without an index, whose times are a counter: no pause there, as it may be one in a film of few pictures
+_MAX_LEAP_S = 600.0
+_COUNTERS = frozenset(("mpegts", "mpeg"))  # by FFmpeg's names
+
+
+def is_of_a_counter(container: InputContainer) -> bool:
+    """Whether nothing but time stamps at both ends of the file says how long it lasts."""
+    return container.format.name in _COUNTERS
+
+
+class StreamClocks:
+    """Takes the packets of a container in the order of the file."""
+
+    def __init__(self, container: InputContainer, streams: list[Stream]) -> None:
+        max_leap_s = _MAX_LEAP_S if is_of_a_counter(container) else math.inf
+        # the clock of a chained Ogg file begins anew with each link, which `mmlake.decoders.Stamps` corrects
+        followed = [] if container.format.name == "ogg" else streams
+        self._clocks = {stream.index: _Clock(max_leap_s) for stream in followed}
+
+    def is_astray(self, packet: Packet[Any]) -> bool:
+        """Whether the next packet comes at a time that is over, or that cannot follow."""
+        clock = self._clocks.get(packet.stream.index)
+        if clock is None or packet.dts is None or packet.time_base is None:
+            return False
+        return clock.is_astray(float(packet.dts * packet.time_base))
+
+
+class _Clock:
+    """The decoding times of one stream."""
+
+    def __init__(self, max_leap_s: float) -> None:
+        self._max_leap_s = max_leap_s
+        self._last_s = math.nan
+        self._before_leap_s = math.nan  # one wrong time leaps ahead, and the next packet goes back to there
+
+    def is_astray(self, time_s: float) -> bool:
+        last_s, before_s = self._last_s, self._before_leap_s
+        self._before_leap_s = math.nan
+        if time_s < last_s - _BACK_S:  # of the first packet nothing is true
+            is_back = before_s - _BACK_S <= time_s <= before_s + _LEAP_S
+            self._last_s = time_s if is_back else last_s
+            return not is_back
+        if time_s > last_s + self._max_leap_s:
+            return True
+        if time_s > last_s + _LEAP_S:
+            self._before_leap_s = last_s
+        self._last_s = max(time_s, last_s)
+        return False
+
+
+def check_clock(num_astray: Counter[str], packets: Counter[str], *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3011 where more packets of a type of stream are of another clock than may be damaged. Both
+    by type of stream."""
+    high = settings.max_decode_error_fraction
+    for kind, num in num_astray.items():
+        if num > high * packets[kind]:
+            astray = f"{num} of {packets[kind]} {kind} packets lie behind a jump of the clock"
+            raise UnreadableItem(3011, f"astray_fraction={num / packets[kind]:.3f} ({astray}) not in [0, {high:g}]")

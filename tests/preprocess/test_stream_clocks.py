@@ -1,0 +1,99 @@
+"""Films and recordings that were laid end to end, each with a clock of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from films import film, flashes
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.audio import audio_track
+from mmlake.preprocess.containers.stream_clocks import StreamClocks
+from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.video import video_track
+
+SETTINGS = PreprocessSettings()
+
+
+def broadcast(path: Path, *, num_frames: int = 50, from_s: float = 0.0, has_pictures: bool = True) -> bytes:
+    """MPEG-TS of 25 pictures a second, with sound, whose clock begins there."""
+    tone = 0.3 * np.sin(np.arange(16_000 * num_frames // 25) * 0.1).astype(np.float32)
+    times_ms = [number * 40 for number in range(num_frames)] if has_pictures else [0]
+    options = {"output_ts_offset": str(from_s)}
+    made = film(path, times_ms, flashes(len(times_ms)), sound=tone, container_options=options)
+    if has_pictures:
+        return made.read_bytes()
+    import av
+
+    with (
+        av.open(str(made)) as source,
+        av.open(str(sound := path.with_suffix(".sound.ts")), "w", options=options) as sink,
+    ):
+        copy = sink.add_stream_from_template(source.streams.audio[0])
+        for packet in source.demux(source.streams.audio[0]):
+            if packet.size:
+                packet.stream = copy
+                sink.mux(packet)
+    return sound.read_bytes()
+
+
+@pytest.mark.parametrize("from_s", [0.0, 900.0, 90_000.0], ids="again ahead wrapped".split())
+@pytest.mark.parametrize("is_turned", [False, True], ids="first second".split())
+def test_two_films_end_to_end_are_named_and_not_laid_one_over_the_other(
+    tmp_path, from_s: float, is_turned: bool
+) -> None:
+    """Pictures were taken in turns, each moment twice, and the sound of the second was left out without a word."""
+    parts = [broadcast(tmp_path / "first.ts"), broadcast(tmp_path / "second.ts", from_s=from_s)]
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(b"".join(parts[::-1] if is_turned else parts))
+    with pytest.raises(UnreadableItem, match="packets lie behind a jump of the clock") as caught:
+        video_track(joined, settings=SETTINGS)
+    assert caught.value.code == 3011
+
+
+def test_two_recordings_end_to_end_are_named(tmp_path) -> None:
+    part = broadcast(tmp_path / "part.ts", has_pictures=False)
+    (joined := tmp_path / "joined.ts").write_bytes(part + part)
+    with pytest.raises(UnreadableItem) as caught:
+        audio_track(joined, settings=SETTINGS)
+    assert caught.value.code == 3011
+
+
+def test_a_short_piece_behind_a_long_film_costs_the_piece_alone(tmp_path) -> None:
+    """What is left out has its place among the damages."""
+    long, short = broadcast(tmp_path / "long.ts", num_frames=250), broadcast(tmp_path / "short.ts", num_frames=10)
+    (joined := tmp_path / "joined.ts").write_bytes(long + short)
+    columns = video_track(joined, settings=SETTINGS).columns
+    assert (columns["num_frames"], columns["duration_s"]) == (250, pytest.approx(10.0, abs=0.05))
+    assert columns["num_decode_errors"] == len(columns["damages"]) > 10
+    assert {"a packet of video lies behind a jump of the clock"} < {one["what"] for one in columns["damages"]}
+
+
+def test_a_film_of_one_clock_has_no_packet_astray(tmp_path) -> None:
+    path = tmp_path / "one.ts"
+    path.write_bytes(broadcast(path, num_frames=50, from_s=95_440.0))  # its 33 bits end within it
+    assert video_track(path, settings=SETTINGS).columns["damages"] == []
+
+
+@pytest.mark.parametrize(
+    ("format_name", "times_s", "num_astray"),
+    [
+        ("matroska,webm", [0, 1, 2, 900, 901], 0),  # a pause, in a format that has an index
+        ("mpegts", [0, 1, 2, 900, 901], 2),
+        ("mpegts", [0, 1, 2, 500, 3, 4, 5], 0),  # one wrong time
+        ("mpegts", [0, 1, 2, 500, 501, 502], 0),  # a pause
+        ("mpegts", [0, 1, 0.6, 2, 3], 0),  # a writer that is a little late
+        ("mpegts", [0, 1, 2, 0, 1, 2, 3], 2),
+        ("ogg", [0, 1, 2, 0, 1, 2], 0),  # the links of a chain
+    ],
+)
+def test_times_that_are_over_or_cannot_follow_are_astray(
+    format_name: str, times_s: list[float], num_astray: int
+) -> None:
+    stream = SimpleNamespace(index=0)
+    clocks = StreamClocks(SimpleNamespace(format=SimpleNamespace(name=format_name)), [stream])
+    found = [clocks.is_astray(SimpleNamespace(stream=stream, dts=time_s, time_base=1)) for time_s in times_s]
+    assert sum(found) == num_astray
