@@ -6,24 +6,62 @@ them. What decodes the streams is not its business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 # (rate in Hz, number of its first sample in the recording, float32 of shape (num_samples, num_channels))
 Block = tuple[int, int, np.ndarray]
+# Mean power of a mix that is louder than this (-40 dBFS) is sound. Below it, channels that were mixed have cancelled
+# each other where less is left than a two hundred and fiftieth of what one of them alone leaves: 24 dB
+_SOUND_POWER, _LEFT = 1e-4, 0.004
+_LOUDER = 2.0  # power of a channel that is taken instead of the first one
+
+
+def channel_instead(mix: np.ndarray, channels: Sequence[np.ndarray]) -> int | None:
+    """Which channel stands for the mix, where the mix has lost what they hold, as where a cable with crossed wires
+    turned one of two over; None where the mix has it. mix: the mean of the channels, full scale 1."""
+    if len(channels) < 2 or not is_quiet(mix):
+        return None
+    left = _power(mix)
+    powers = [_power(channel) for channel in channels]
+    if not left < _LEFT * max(powers) / len(channels) ** 2:
+        return None
+    loudest = int(np.argmax(powers))
+    return loudest if powers[loudest] > _LOUDER * powers[0] else 0
+
+
+def is_quiet(mix: np.ndarray) -> bool:
+    """Whether a mix may have lost something."""
+    return len(mix) > 0 and _power(mix) < _SOUND_POWER
+
+
+def _power(samples: np.ndarray) -> float:
+    return float(np.dot(samples, samples)) / len(samples)
+
+
+def mixed(block: np.ndarray) -> np.ndarray:
+    """The channels of a block as one: their mean, or `channel_instead`. block: float32 of shape (num_samples,
+    num_channels), full scale 1."""
+    num_channels = block.shape[1]
+    if num_channels == 1:
+        return block[:, 0]
+    # a product with a vector: numpy's mean over an axis costs as much as the decoder
+    mix: np.ndarray = block @ np.full(num_channels, 1 / num_channels, np.float32)
+    chosen = channel_instead(mix, list(block.T))
+    return mix if chosen is None else np.ascontiguousarray(block[:, chosen])
 
 
 def converted(streams: Iterable[Iterable[Block]], *, rate_hz: int, num_channels: int) -> Iterator[Block]:
     """The blocks of all streams at that rate; each stream begins where the one before ends. A stream of fewer channels
-    is their mean in each of them, as its mono track has it."""
+    is `mixed` in each of them, as its mono track has it."""
     before_s = 0.0
     for stream in streams:
         end_s, place = 0.0, _Place(rate_hz)
         for own_hz, position, block in stream:
             wide = block
             if block.shape[1] != num_channels:
-                wide = np.repeat(block.mean(axis=1, keepdims=True), num_channels, axis=1)
+                wide = np.repeat(mixed(block)[:, None], num_channels, axis=1)
             if place.ends_at(own_hz, position):
                 yield from place.rest()
                 place.begin(own_hz, position, before_s)

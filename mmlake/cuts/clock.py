@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mmlake.decoders import frames, open_media, picture_stream, placed_sound
 from mmlake.errors import UnreadableItem
+from mmlake.sound_conversion import mixed
 
 MAX_LAG_S = 0.005  # of a sound that is where it claims to be; FLAC is exact, AAC was never more than 0.1 ms off
 _SEARCHED_S = 1.0  # to either side
@@ -154,8 +155,8 @@ def _read(flac: bytes, start_s: float, end_s: float | None) -> Sound:
         first = max(0, round((start_s - _SEARCHED_S) * file.samplerate)) if end_s is not None else 0
         last = file.frames if end_s is None else round((end_s + _SEARCHED_S) * file.samplerate)
         file.seek(min(first, file.frames))
-        samples = file.read(max(0, last - first), dtype="float32", always_2d=True).mean(axis=1)
-        return Sound(samples, file.samplerate, start_s - first / file.samplerate)
+        samples = file.read(max(0, last - first), dtype="float32", always_2d=True)
+        return Sound(mixed(samples), file.samplerate, start_s - first / file.samplerate)
 
 
 def _own_sound(item: Path, piece: CutPiece) -> Sound | None:
@@ -169,7 +170,7 @@ def _own_sound(item: Path, piece: CutPiece) -> Sound | None:
             at = position - round(first_s * rate)
             if at >= len(samples):
                 break
-            part = block.mean(axis=1)[max(0, -at) : max(0, len(samples) - at)]
+            part = mixed(block)[max(0, -at) : max(0, len(samples) - at)]
             samples[max(0, at) : max(0, at) + len(part)] = part
     except UnreadableItem:
         return None  # a film without sound

@@ -20,6 +20,7 @@ from mmlake.cuts.runner import FAILED
 from mmlake.cuts.video import Span
 from mmlake.decoders import open_media, placed_sound, sound_stream
 from mmlake.errors import UnreadableItem
+from mmlake.sound_conversion import mixed
 
 SOUND_RATE_HZ = 16_000
 _BLOCK_SAMPLES = 1 << 16
@@ -135,7 +136,7 @@ class _Writer:
         if not len(part):
             return
         if part.shape[1] != self.num_channels:  # a stream that changes its layout
-            part = np.repeat(part.mean(axis=1, keepdims=True), self.num_channels, axis=1)
+            part = np.repeat(mixed(part)[:, None], self.num_channels, axis=1)
         self._silence(position)
         self._sink.write(_integers(part, self._bits))
         self.position += len(part)

@@ -20,6 +20,7 @@ from mmlake.formats.jpegs import split_jpegs
 from mmlake.formats.ogg_pages import is_chained
 from mmlake.media_names import endings_of
 from mmlake.pictures import picture_formats, shown
+from mmlake.sound_conversion import mixed
 from mmlake.speech.mel import log_mel
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
@@ -93,12 +94,7 @@ def _as_sound(data: bytes) -> np.ndarray:
         samples, rate_hz = _by_ffmpeg(data)
     except (RuntimeError, ValueError) as error:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound") from error
-    # a product with a vector: numpy's mean over an axis costs as much as the decoder
-    mono = (
-        samples[:, 0]
-        if samples.shape[1] == 1
-        else samples @ np.full(samples.shape[1], 1 / samples.shape[1], np.float32)
-    )
+    mono = mixed(samples)
     resampled: np.ndarray = mono if rate_hz == SOUND_RATE_HZ else soxr.resample(mono, rate_hz, SOUND_RATE_HZ)
     return resampled.astype(np.float32, copy=False)
 

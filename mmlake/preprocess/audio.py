@@ -24,6 +24,7 @@ from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_coun
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
+from mmlake.sound_conversion import mixed
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _of_page(path: Path, settings: PreprocessSettings) -> _Recording | None:
 def _add_page(page: tuple[np.ndarray, int], writer: SoundWriter) -> None:
     samples, rate_hz = page
     if len(samples):
-        writer.add_samples(np.nan_to_num(samples.mean(axis=1)), rate_hz, samples.shape[1])
+        writer.add_samples(mixed(np.nan_to_num(samples)), rate_hz, samples.shape[1])
 
 
 def _of_links(path: Path, links: list[ogg_pages.Link], settings: PreprocessSettings) -> _Recording:
@@ -225,7 +226,7 @@ def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings) -> _R
             check_duration(source.frames / source.samplerate, settings=settings)
             for block in source.blocks(blocksize=_BLOCK_SAMPLES, dtype="int32", always_2d=True):
                 check.add(block)
-                writer.add_samples(block.mean(axis=1, dtype=np.float32) / 2**31, source.samplerate, source.channels)
+                writer.add_samples(mixed(block.astype(np.float32) / 2**31), source.samplerate, source.channels)
             sound = writer.finish()
     except soundfile.LibsndfileError:
         return None

@@ -17,6 +17,7 @@ from mmlake.decoders import check_sample_rate
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
+from mmlake.sound_conversion import channel_instead, is_quiet
 
 if TYPE_CHECKING:
     from av import AudioFrame
@@ -222,7 +223,8 @@ def check_duration(duration_s: float, *, settings: PreprocessSettings) -> None:
 
 
 def mono(frames: Sequence[AudioFrame]) -> np.ndarray:
-    """The mean of the channels of frames of one kind, one behind the other, float32 in [-1, 1]."""
+    """The channels of frames of one kind as one, one behind the other, float32 in [-1, 1]: their mean, or where they
+    cancel each other, one of them."""
     name, num_channels = _kind(frames[0])
     dtype, scale = _TYPES[name.rstrip("p")]
     per_plane = 1 if frames[0].format.is_planar else num_channels
@@ -240,8 +242,27 @@ def mono(frames: Sequence[AudioFrame]) -> np.ndarray:
         total -= 128.0 * num_channels
     total *= 1.0 / (scale * num_channels)
     if np.isfinite(total.sum()):
+        if num_channels > 1 and is_quiet(total):
+            chosen = channel_instead(total, [_channel(frames, at) for at in range(num_channels)])
+            return total if chosen is None else _channel(frames, chosen)
         return total
     return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)  # float files can hold anything
+
+
+def _channel(frames: Sequence[AudioFrame], channel: int) -> np.ndarray:
+    """One channel of frames of one kind, float32 in [-1, 1]."""
+    name, num_channels = _kind(frames[0])
+    dtype, scale = _TYPES[name.rstrip("p")]
+    is_planar = frames[0].format.is_planar
+    parts = []
+    for frame in frames:
+        plane = frame.planes[channel if is_planar else 0]
+        values = np.frombuffer(plane, dtype, frame.samples * (1 if is_planar else num_channels))  # type: ignore[call-overload]
+        parts.append(values if is_planar else values[channel::num_channels])
+    samples = np.concatenate(parts).astype(np.float32)
+    samples -= 128.0 if dtype is np.uint8 else 0.0
+    samples *= np.float32(1.0 / scale)
+    return samples
 
 
 def _kind(frame: AudioFrame) -> tuple[str, int]:
