@@ -121,7 +121,8 @@ class Standing:
             elif criterion.recoded and made_of is not None and size > 1:
                 is_open &= size == 2  # of more, who was made of whom is asked in turn
                 asked = np.flatnonzero(left.all(axis=1) & is_open)
-                left[asked] &= self._are_originals(rows[asked, :2], at, made_of)
+                if len(asked):
+                    left[asked] &= self._are_originals(rows[asked], at, made_of)
             elif criterion.is_of_pairs:
                 outdone = self._outdone_by(rows, left, at)
                 if criterion.silences:  # of others some have no say
