@@ -151,8 +151,7 @@ class Standing:
         if self.criteria[at].files:
             rest = np.setdiff1d(others, left)
             rest = rest[np.argsort(self.rank[rest])][: _STARTERS - len(left)]
-            units = np.concatenate((left, rest))
-            stays = by_codecs(units, made_of, self._files(units, at))[: len(left)]
+            stays = by_codecs(units := np.concatenate((left, rest)), made_of, self._files(units, at))[: len(left)]
             return left[stays] if stays.any() else left, left[:0]
         guards = [self._named(name) for name in self.criteria[at].no_less]
         is_copy, num_copies = copies_among(left, made_of, values_NG=self.values[left][:, guards], most=_STARTERS)
