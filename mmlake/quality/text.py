@@ -7,6 +7,7 @@ with the share of a text in place of "contains".
 
 from __future__ import annotations
 
+import itertools
 import re
 import zlib
 from collections.abc import Callable
@@ -34,7 +35,8 @@ _MARKUP = re.compile(
 )
 _MARK = re.compile(r"[.,;:!?…。、，；：！？।॥؟،؛۔።፣፤၊။។]")
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
-_SYMBOL = re.compile(r"#|…|\.\.\.")
+_SYMBOL = re.compile(r"#|…+|\.{3,}")
+_HEADING = re.compile(r"^#{1,6}(?=[ \t]+\S)", re.MULTILINE)
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
@@ -107,19 +109,29 @@ def _mean_word_length_chars(text: str) -> float | None:
 
 def _word_with_letter_fraction(text: str) -> float | None:
     """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown. What marks the
-    items of a list does not count; addresses and encoded bytes are no words, whatever letters they have."""
+    items of a list does not count; addresses and encoded bytes are no words, whatever letters they have. A phrase of a
+    script without spaces is as many words as `count_words` finds in it, or few numbers would outnumber it."""
     tokens = _TOKEN.findall(_LIST_MARK.sub("", text))
     if "|" in text:
         tokens = [token for token in tokens if not _TABLE_LINE.fullmatch(token)]
     are_words = [_LETTER.search(token) is not None for token in tokens]
     if any(mark in text for mark in _ADDRESS_MARKS) or max(map(len, tokens), default=0) >= _LONG_TOKEN_CHARS:
         are_words = [is_word and not _NO_WORD.match(token) for is_word, token in zip(are_words, tokens, strict=True)]
-    return sum(are_words) / len(tokens) if tokens else None
+    if not has_unspaced(text):
+        return sum(are_words) / len(tokens) if tokens else None
+    sizes = [_num_words(token) for token in tokens]
+    return sum(itertools.compress(sizes, are_words)) / sum(sizes) if tokens else None
 
 
 def _symbol_word_ratio(text: str) -> float | None:
-    tokens = _TOKEN.findall(text)
-    return len(_SYMBOL.findall(text)) / len(tokens) if tokens else None
+    """Hash signs and ellipses, of any length, per word; what marks a heading of Markdown is none."""
+    sizes = [_num_words(token) for token in _TOKEN.findall(text)]
+    return len(_SYMBOL.findall(_HEADING.sub("", text))) / sum(sizes) if sizes else None
+
+
+def _num_words(token: str) -> int:
+    """Of what stands between spaces: one, or more of a script that writes none."""
+    return max(1, count_words(token)) if has_unspaced(token) else 1
 
 
 def _repeated_line_fraction(text: str) -> float | None:
@@ -236,7 +248,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="7",
+        revision="8",
     ),
 )
 _DOCUMENT = ("document",)

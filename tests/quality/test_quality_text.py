@@ -202,3 +202,13 @@ def test_an_address_in_prose_is_one_word_of_many():
 def test_what_marks_the_items_of_a_list_is_no_word():
     assert measured("• one\n1. two\n(2) two\n- three\n  * four", "word_with_letter_fraction") == 1
     assert measured("5 five\n6 - 7\n-", "word_with_letter_fraction") == pytest.approx(1 / 6)
+
+
+def test_numbers_in_a_page_without_spaces_do_not_outnumber_its_words():
+    page = "将软件包转换为另一种格式之后应当检查它们 100 200 300 是否安装成功。"  # 20 and 6 signs: 10 and 3 words
+    assert measured(page, "word_with_letter_fraction") == pytest.approx(13 / 16)
+
+
+def test_an_ellipsis_is_one_symbol_of_any_length_and_a_heading_none():
+    assert measured("他说……然后走了", "symbol_word_ratio") == pytest.approx(1 / 3)
+    assert measured("# One\n## Two\nthree..... #four", "symbol_word_ratio") == pytest.approx(2 / 6)
