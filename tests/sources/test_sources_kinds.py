@@ -84,6 +84,12 @@ def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp
     assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
 
 
+def test_a_drawing_among_recordings_is_a_row_among_pictures(tmp_path):
+    folder = {"stamps/a.ogg": b"OggS" + bytes(300), "stamps/b.ogg": b"OggS" + bytes(200), "stamps/b.svg": b"<svg/>"}
+    rows = rows_of(land(tmp_path / "in", folder))
+    assert [row["modality"] for row in rows if row["error_code"] == 1005] == ["image"]
+
+
 @pytest.mark.parametrize(
     "encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"]
 )

@@ -134,15 +134,16 @@ class Samples(Surroundings):
         return max(sniff.RECOGNISED, key=lambda modality: counts[modality]) if counts else None
 
     def modality(self, member: Member) -> str:
-        """The modality whose table gets the member's row."""
+        """The modality whose table gets the member's row. A drawing, which none takes, is searched for among pictures
+        before it is among what its shard has most of."""
         if member.modality is not None:
             return member.modality
         named = sniff.kind_of(b"", member.name)
-        return (
-            named.modality
-            if named and named.modality
-            else home_of_unknown(member.name, hint=self._reading.hint, common=self._common)
-        )
+        if named and named.modality:
+            return named.modality
+        family = (member.kind.content_type or "").partition("/")[0] if member.kind else ""
+        common = family if family in sniff.RECOGNISED else self._common
+        return home_of_unknown(member.name, hint=self._reading.hint, common=common)
 
     def _has_texts(self, group: list[Member]) -> bool:
         described = (member for member in self._tables_apart(group)[1] if self.is_json(member))
