@@ -6,6 +6,7 @@ UnreadableItem. What is decoded and how much of it is the stages' business.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from mmlake.border import is_machine_fault
 from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats import ogg_pages
+from mmlake.formats.media_containers import starts_as_mpeg_audio
 from mmlake.sound_conversion import Block, converted
+from mmlake.stamps import Stamps
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
-    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -252,47 +254,6 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
             yield frame
 
 
-class Stamps:
-    """When the pictures of a container are shown that has no times for that, and when the sound of a chained Ogg file
-    is played, whose clock begins anew with each stream in it.
-
-    AVI keeps packets in the order of decoding and their number alone. Where pictures are stored out of order (DivX,
-    Xvid, H.264) the times of presentation that FFmpeg makes up go backwards; decoders give pictures in order, each with
-    the time of the packet that it came with, which is what the program ffmpeg goes by as well.
-    """
-
-    def __init__(self, container: InputContainer) -> None:
-        self._is_needed, self._last = container.format.name == "avi", -1
-        self._is_ogg = container.format.name == "ogg"
-        self._before, self._end = 0, 0  # of a chained file: how long the streams before last, and the sound so far
-
-    def is_made_up(self, packet: Packet[Any]) -> bool:
-        """Whether the packet's time of presentation is a guess."""
-        return self._is_needed and packet.stream.type == "video" and packet.pts != packet.dts
-
-    def correct(self, frame: Any) -> None:
-        """Set the time stamp of the next frame that the decoder gave, where it is a guess."""
-        if self._is_ogg and not hasattr(frame, "pict_type"):
-            self._chain(frame)
-        if not self._is_needed or not hasattr(frame, "pict_type"):
-            return
-        if frame.dts is not None and frame.dts > self._last:
-            frame.pts = frame.dts
-        elif self._last >= 0:  # at the end no packet comes with it
-            frame.pts = self._last + max(1, getattr(frame, "duration", 0) or 0)
-        self._last = self._last if frame.pts is None else frame.pts
-
-    def _chain(self, frame: AudioFrame) -> None:
-        """Move a frame of sound behind the streams before its own."""
-        if frame.pts is None or frame.time_base is None:
-            return
-        rate_hz = 1 / frame.time_base
-        if frame.pts + self._before < self._end - _TOLERANCE_S * rate_hz:
-            self._before = self._end - frame.pts
-        frame.pts += self._before
-        self._end = max(self._end, frame.pts + round(frame.samples * rate_hz / frame.sample_rate))
-
-
 def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz: int = MAX_SAMPLE_RATE_HZ) -> None:
     """Raises UnreadableItem 3006 where sound of that rate is not to be resampled."""
     if not low_hz <= rate_hz <= high_hz:
@@ -306,11 +267,11 @@ def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int,
     import soundfile
 
     with path.open("rb") as file:
-        links = ogg_pages.links(file)
+        links, is_mpeg = ogg_pages.links(file), starts_as_mpeg_audio(file)
     if len(links) > 1:  # of which libsndfile reads the first one
         yield from _chained_sound(path, links)
         return
-    if path.suffix == ".mp3":  # its MP3 decoder writes its complaints to stderr, past every log
+    if is_mpeg:  # libsndfile stops where the first frame says, and writes its complaints to stderr, past every log
         yield from _decoded_sound(path)
         return
     try:
@@ -359,7 +320,7 @@ def _link_blocks(path: Path, link: ogg_pages.Link, container: InputContainer) ->
     with path.open("rb") as file:
         page = one_page_sound(Slice(file, link.at_byte, link.size_bytes))
     if page is None:
-        yield from _blocks(container)
+        yield from _own_blocks(container)
     else:
         yield page[1], 0, page[0]
 
@@ -370,14 +331,27 @@ def _decoded_sound(path: Path) -> Iterator[Block]:
 
 
 def _blocks(container: InputContainer) -> Iterator[Block]:
+    """The sound at the rate, and with the channels, that it begins with."""
+    blocks = _own_blocks(container)
+    if (first := next(blocks, None)) is not None:
+        rate_hz, _, block = first
+        yield from converted([itertools.chain([first], blocks)], rate_hz=rate_hz, num_channels=block.shape[1])
+
+
+def _own_blocks(container: InputContainer) -> Iterator[Block]:
+    """The same, with the rate and the channels of each frame, which change where files were laid end to end. The number
+    of the first sample is counted at that rate."""
     import av
 
-    planar, position = av.AudioResampler(format="fltp"), 0
+    planar, position, kind = av.AudioResampler(format="fltp"), 0, (0, 0)
     origin_s = (container.start_time or 0) / av.time_base
     if (stream := sound_stream(container)) is None:
         raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
     for frame in frames(container, stream):
         rate_hz = frame.sample_rate
+        if kind not in ((0, 0), (rate_hz, frame.layout.nb_channels)):
+            planar, position = av.AudioResampler(format="fltp"), round(position * rate_hz / kind[0])
+        kind = rate_hz, frame.layout.nb_channels
         if frame.time is not None:
             gap = round((frame.time - origin_s) * rate_hz) - position
             position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0

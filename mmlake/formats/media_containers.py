@@ -25,6 +25,7 @@ _ASF_TYPES = {
     bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b"): "audio",
     bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b"): "video",
 }
+_MPEG_HEAD_BYTES = 4_096  # two frames: one has at most 1,729 bytes
 _PROBE_BYTES = 1 << 18  # of FLV and MPEG-TS: seconds of a film, whose pictures are among its first packets
 _FLV_HEAD_BYTES, _FLV_TAG_BYTES, _FLV_HAS_VIDEO = 13, 11, 1
 _FLV_TAGS = {8: "audio", 9: "video"}
@@ -172,6 +173,13 @@ def is_mpeg_audio(head: bytes) -> bool:
         return False
     following = head[length : length + 4]
     return bool(_mpeg_frame_bytes(following)) if len(following) == 4 else len(head) >= 128
+
+
+def starts_as_mpeg_audio(file: IO[bytes]) -> bool:
+    """Whether a file is MPEG audio, behind a tag or from its first byte on. It is read from its start."""
+    file.seek(0)
+    head = file.read(_MPEG_HEAD_BYTES)
+    return head[:3] == b"ID3" or is_mpeg_audio(head)
 
 
 def _mpeg_frame_bytes(header: bytes) -> int:

@@ -17,6 +17,7 @@ from mmlake.decoders import check_sample_rate, placed_sound
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
 from mmlake.formats.jpegs import split_jpegs
+from mmlake.formats.media_containers import starts_as_mpeg_audio
 from mmlake.formats.ogg_pages import is_chained
 from mmlake.media_names import endings_of
 from mmlake.pictures import picture_formats, shown
@@ -79,7 +80,8 @@ def _as_sound(data: bytes) -> np.ndarray:
 
     rate_hz: int
     try:
-        if is_chained(io.BytesIO(data)):  # of which libsndfile reads the first stream
+        # libsndfile reads the first stream of a chain, and MP3 to where its first frame says
+        if is_chained(io.BytesIO(data)) or starts_as_mpeg_audio(io.BytesIO(data)):
             samples, rate_hz = _by_ffmpeg(data)
         else:
             with soundfile.SoundFile(io.BytesIO(data)) as sound:

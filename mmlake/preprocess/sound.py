@@ -50,7 +50,7 @@ class SoundWriter:
         self._position = 0  # samples at the source's rate that were placed so far
         self._before_s = 0.0  # how long the streams before this one last
         self.sample_rate_hz = self.num_channels = 0  # of the source, the most of its streams; 0 before the first frame
-        self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
+        self.num_dropped = 0  # frames that fit nowhere, as of a broken clock
         self._dropped_s = 0.0  # where the first of them was to go
         self._held: list[AudioFrame] = []  # placed, of one kind, and not yet written
         self._num_held = 0  # their samples
@@ -68,9 +68,8 @@ class SoundWriter:
         """Place one frame, whose samples are not changed afterwards."""
         if not self._rate_hz:
             self._start(frame.sample_rate, frame.layout.nb_channels)
-        if frame.sample_rate != self._rate_hz:
-            self._drop()  # a stream that changes its rate: what was left out becomes silence
-            return
+        elif frame.sample_rate != self._rate_hz:
+            self._change_rate(frame)
         if (time_s := frame.time) is not None:
             gap = round((time_s - self._origin_s) * self._rate_hz) - self._position
             if abs(gap) > self._settings.max_gap_s * self._rate_hz:
@@ -100,9 +99,7 @@ class SoundWriter:
     def add_dropped(self, damages: Damages) -> None:
         """Note where the first frame was left out."""
         if self.num_dropped:
-            damages.add(
-                f"{self.num_dropped} frames of sound have another rate, or a time that cannot be", at_s=self._dropped_s
-            )
+            damages.add(f"{self.num_dropped} frames of sound have a time that cannot be", at_s=self._dropped_s)
 
     def finish(self) -> tuple[bytes, float] | None:
         """(FLAC bytes, duration in seconds), or None where no sample came."""
@@ -125,6 +122,12 @@ class SoundWriter:
                 rest = np.pad(rest, (0, max(0, left - len(rest))))[:left]
             self._encode_ready(rest)
         self._rate_hz = self._position = 0
+
+    def _change_rate(self, frame: AudioFrame) -> None:
+        """The stream goes on at the rate of that frame, as where files of MP3 or AAC were laid end to end."""
+        self._origin_s += self._position / self._rate_hz
+        self._end_stream()
+        self._start(frame.sample_rate, frame.layout.nb_channels)
 
     def _drop(self) -> None:
         if not self.num_dropped:

@@ -24,6 +24,7 @@ _FRAMES_OF_A_PIPE = 1 << 30  # of AVI, as FFmpeg writes it
 _ASF_PROPERTIES, _IS_BROADCAST = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"), 1
 _ASF_HEAD_BYTES = 65_536
 _LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
+_COUNTED_FRACTION = 0.99  # of an MP3 that its first frame counts; encoders disagree on whether it takes in the tags
 _ID3_BYTES, _ID3_HAS_FOOTER = 10, 0x10  # the head of a tag, and its copy behind it
 _ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
 
@@ -32,7 +33,7 @@ def is_without_length(container: InputContainer) -> bool:
     """Whether no header says how long it is."""
     if container.format.name == "mp3":
         with open(container.name, "rb") as file:
-            return not mp3_header(file)[2] & 1
+            return not mp3_header(file)[2] & 1 or _has_more(file)
     if container.format.name == "aiff":
         with open(container.name, "rb") as file:
             return int.from_bytes(file.read(8)[4:], "big") >= _AIFF_OF_A_PIPE
@@ -63,6 +64,16 @@ def mp3_header(file: IO[bytes]) -> tuple[int, bytes, int]:
     if at < 0 or len(frame) < at + 16:
         return start, b"", 0
     return start, frame[at:], struct.unpack(">I", frame[at + 4 : at + 8])[0]
+
+
+def _has_more(file: IO[bytes]) -> bool:
+    """Whether an MP3 goes on behind the bytes that its first frame counts, as where files were laid end to end."""
+    start, header, flags = mp3_header(file)
+    if not flags & 2:
+        return False
+    declared: int = struct.unpack(">I", header[8 + 4 * (flags & 1) :][:4])[0]
+    present: int = file.seek(0, 2) - start - _tag_bytes(file)
+    return declared < present * _COUNTED_FRACTION and present - declared > _LEAST_MISSING_BYTES
 
 
 def _behind_tags(file: IO[bytes]) -> int:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mmlake.decoders import Stamps, open_media
+from mmlake.decoders import open_media
 from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
@@ -18,6 +18,7 @@ from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_l
 from mmlake.preprocess.containers.stream_clocks import StreamClocks
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.stamps import Stamps
 
 if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame

@@ -1,0 +1,75 @@
+"""Time stamps of frames that FFmpeg makes up, and what they should be.
+
+Enters: decoded frames of a container, in order. Leaves: the same with the time at which they are shown or played.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from av import AudioFrame
+    from av.container import InputContainer
+    from av.packet import Packet
+
+_TOLERANCE_S = 0.02  # as where the mono track is made (mmlake/preprocess/sound.py)
+_BARE_SOUND = frozenset(("mp3", "aac", "ac3", "eac3"))  # by FFmpeg's names; MP2 is an mp3
+
+
+class Stamps:
+    """When the pictures of a container are shown that has no times for that, and when the sound of a chained Ogg file
+    is played, whose clock begins anew with each stream in it, and that of frames without a container.
+
+    AVI keeps packets in the order of decoding and their number alone. Where pictures are stored out of order (DivX,
+    Xvid, H.264) the times of presentation that FFmpeg makes up go backwards; decoders give pictures in order, each with
+    the time of the packet that it came with, which is what the program ffmpeg goes by as well.
+
+    Bare frames (MP3, AAC, AC-3) have no times. FFmpeg counts them at the rate of the first one: behind a change of the
+    rate, as where files were laid end to end, each frame begins where the one before ends.
+    """
+
+    def __init__(self, container: InputContainer) -> None:
+        self._is_needed, self._last = container.format.name == "avi", -1
+        self._is_ogg, self._is_bare = container.format.name == "ogg", container.format.name in _BARE_SOUND
+        self._before, self._end = 0, 0  # of a chained file: how long the streams before last, and the sound so far
+        self._rate_hz, self._has_changed, self._end_s = 0, False, 0.0  # of bare frames: the first rate, and their end
+
+    def is_made_up(self, packet: Packet[Any]) -> bool:
+        """Whether the packet's time of presentation is a guess."""
+        return self._is_needed and packet.stream.type == "video" and packet.pts != packet.dts
+
+    def correct(self, frame: Any) -> None:
+        """Set the time stamp of the next frame that the decoder gave, where it is a guess."""
+        is_sound = not hasattr(frame, "pict_type")
+        if self._is_ogg and is_sound:
+            self._chain(frame)
+        if self._is_bare and is_sound:
+            self._count(frame)
+        if not self._is_needed or is_sound:
+            return
+        if frame.dts is not None and frame.dts > self._last:
+            frame.pts = frame.dts
+        elif self._last >= 0:  # at the end no packet comes with it
+            frame.pts = self._last + max(1, getattr(frame, "duration", 0) or 0)
+        self._last = self._last if frame.pts is None else frame.pts
+
+    def _chain(self, frame: AudioFrame) -> None:
+        """Move a frame of sound behind the streams before its own."""
+        if frame.pts is None or frame.time_base is None:
+            return
+        rate_hz = 1 / frame.time_base
+        if frame.pts + self._before < self._end - _TOLERANCE_S * rate_hz:
+            self._before = self._end - frame.pts
+        frame.pts += self._before
+        self._end = max(self._end, frame.pts + round(frame.samples * rate_hz / frame.sample_rate))
+
+    def _count(self, frame: AudioFrame) -> None:
+        """Let a bare frame behind a change of the rate begin where the one before ends."""
+        if frame.time is None or frame.time_base is None:
+            return
+        self._rate_hz = self._rate_hz or frame.sample_rate
+        self._has_changed |= frame.sample_rate != self._rate_hz
+        if self._has_changed:
+            frame.pts = round(self._end_s / frame.time_base)
+        start_s = self._end_s if self._has_changed else frame.time
+        self._end_s = start_s + frame.samples / frame.sample_rate
