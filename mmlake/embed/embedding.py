@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,11 @@ from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.media import Media, check_pictures
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.film_decoders import turn_of, upright
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, signed
 from mmlake.spans import Shared
 from mmlake.store import Blobs
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 K = TypeVar("K")
 _DECIMALS = 6  # below it lies the float noise of batch composition
@@ -290,8 +288,10 @@ def _pictures(path: Path) -> tuple[bytes, ...]:
     import io
 
     import av
+    from PIL import Image
 
     out: list[bytes] = []
+    turn: tuple[int, bool] | None = None
     with open_media(path) as container:
         duration_s = float(container.duration or 0) / av.time_base
         due_s = 0.0
@@ -299,8 +299,9 @@ def _pictures(path: Path) -> tuple[bytes, ...]:
             if (frame.time or 0.0) + 1e-6 >= due_s:
                 due_s += max(duration_s / _QUERY_FRAMES, 0.1)
                 buffer = io.BytesIO()
-                picture: Image = frame.to_image()  # type: ignore[no-untyped-call]
-                picture.save(buffer, "JPEG", quality=90)
+                turn = turn_of(frame) if turn is None else turn
+                shown = upright(frame.to_ndarray(format="rgb24"), *turn)
+                Image.fromarray(np.ascontiguousarray(shown)).save(buffer, "JPEG", quality=90)
                 out.append(buffer.getvalue())
             if len(out) == _QUERY_FRAMES:
                 break

@@ -10,8 +10,10 @@ from mmlake.film_decoders.clip import Clip, decode_clip
 from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.rows import FILM_DECODERS, FilmDecoderRow, film_decoder, pictures
 from mmlake.film_decoders.settings import OF_PICTURES, PYAV, DecodeSettings
+from mmlake.film_decoders.turns import EXIF, turn_of, upright
 
 __all__ = [
+    "EXIF",
     "FILM_DECODERS",
     "OF_PICTURES",
     "PYAV",
@@ -24,4 +26,6 @@ __all__ = [
     "decode_clip",
     "film_decoder",
     "pictures",
+    "turn_of",
+    "upright",
 ]

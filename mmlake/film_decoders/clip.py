@@ -16,6 +16,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.rows import pictures
 from mmlake.film_decoders.settings import PYAV, DecodeSettings
+from mmlake.film_decoders.turns import upright
 
 _CLOCK_SLACK_S = 5e-5  # containers round to a millisecond and less: the 12th of 24 frames is due at half a second
 _MAX_ASPECT = 4.0  # of a pixel, as where tracks are made
@@ -62,7 +63,7 @@ def _decoded(film: Film, settings: DecodeSettings) -> Clip:
                 raise UnreadableItem(
                     3008, f"clip_bytes={held} after num_frames={len(shown) + 1} not in [0, {settings.max_clip_bytes}]"
                 )
-            shown.append(np.rot90(rgb_HWC, k=film.rotation // 90) if film.rotation else rgb_HWC)
+            shown.append(upright(rgb_HWC, film.rotation, film.is_mirrored))
             times.append(time_s)
     if not shown:
         raise Refused(3114, f"{settings.decoder} gave num_frames=0")

@@ -15,6 +15,7 @@ import numpy as np
 
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
+from mmlake.film_decoders.turns import turn_of
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -41,6 +42,7 @@ class Film:
     width_px: int  # as stored
     height_px: int
     rotation: int  # degrees that the picture is to be turned counter-clockwise: 0, 90, 180, 270
+    is_mirrored: bool = False  # whether it is turned over, top to bottom, before that
     time_base: Fraction
     first_pts: int  # of the picture that is shown first
 
@@ -52,13 +54,15 @@ class Film:
             first = next(iter(frames(container, stream)), None)
             if first is None or stream.time_base is None:
                 raise UnreadableItem(3001, f"num_frames=0 of the {stream.codec_context.name} stream decode")
+            rotation, is_mirrored = turn_of(first)
             return cls(
                 path=path,
                 stream_index=stream.index,
                 codec=stream.codec_context.name,
                 width_px=first.width,
                 height_px=first.height,
-                rotation=round(first.rotation / 90) * 90 % 360,
+                rotation=rotation,
+                is_mirrored=is_mirrored,
                 time_base=stream.time_base,
                 first_pts=first.pts or 0,
             )

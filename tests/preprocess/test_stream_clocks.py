@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import av
 import numpy as np
 import pytest
 from films import film, flashes
@@ -97,3 +98,21 @@ def test_times_that_are_over_or_cannot_follow_are_astray(
     clocks = StreamClocks(SimpleNamespace(format=SimpleNamespace(name=format_name)), [stream])
     found = [clocks.is_astray(SimpleNamespace(stream=stream, dts=time_s, time_base=1)) for time_s in times_s]
     assert sum(found) == num_astray
+
+
+def test_a_broadcast_that_was_joined_between_two_keyframes_is_whole_from_the_next_one_on(tmp_path) -> None:
+    """HEVC with pictures before a keyframe that need what came before it was refused (3002): a third of them."""
+    options = {"x265-params": "log-level=none:open-gop=1:bframes=4:keyint=25:min-keyint=25:scenecut=0:pools=1"}
+    path = tmp_path / "whole.ts"
+    with av.open(str(path), "w") as sink:
+        stream = sink.add_stream("libx265", rate=25, options=options)
+        stream.width, stream.height, stream.pix_fmt = 128, 96, "yuv420p"
+        for picture in flashes(100, size=(128, 96)):
+            sink.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        sink.mux(stream.encode())
+    whole = path.read_bytes()
+    with av.open(str(path)) as container:
+        places = [packet.pos for packet in container.demux(video=0) if packet.size]
+    (joined := tmp_path / "joined.ts").write_bytes(whole[: 2 * 188] + whole[places[30] :])
+    columns = video_track(joined, settings=SETTINGS).columns
+    assert (columns["num_frames"], columns["damages"], columns["num_decode_errors"]) == (50, [], 0)

@@ -15,7 +15,7 @@ from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
-from mmlake.preprocess.containers.stream_clocks import StreamClocks
+from mmlake.preprocess.containers.stream_clocks import Beginning, StreamClocks
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.stamps import Stamps
@@ -290,7 +290,7 @@ class Decoding:
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
         self._stamps, self._encrypted = Stamps(container), encrypted_streams(container)
-        self._clocks = StreamClocks(container, streams)
+        self._clocks, self._beginning = StreamClocks(container, streams), Beginning()
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -329,10 +329,12 @@ class Decoding:
                 continue
             if not packet.size and packet.pts is not None:
                 continue  # Theora: the picture before is shown once more; FFmpeg takes no empty packet that has a time
+            needs_earlier = self._beginning.needs_earlier(packet)
             try:
                 frames = packet.decode()
             except (av.error.FFmpegError, ValueError):
-                self._damaged(f"a packet of {kind} does not decode", kind, packet.pos)
+                if not needs_earlier:
+                    self._damaged(f"a packet of {kind} does not decode", kind, packet.pos)
                 continue
             self.num_bytes += packet.size
             for frame in frames:

@@ -70,6 +70,28 @@ class _Clock:
         return False
 
 
+class Beginning:
+    """Takes the packets of a container in the order of the file, and finds the pictures at its beginning that need
+    others from before it, as where a broadcast was joined between two keyframes: those before the first keyframe, and
+    those behind it that are shown before it."""
+
+    def __init__(self) -> None:
+        self._keyframes: dict[int, int | None] = {}  # by stream: when the first one is shown
+
+    def needs_earlier(self, packet: Packet[Any]) -> bool:
+        """Whether the next packet holds such a picture."""
+        if packet.stream.type != "video" or not packet.size:
+            return False
+        index = packet.stream.index
+        if packet.is_keyframe:
+            self._keyframes.setdefault(index, packet.pts)
+            return False
+        if index not in self._keyframes:
+            return True
+        shown = self._keyframes[index]
+        return shown is not None and packet.pts is not None and packet.pts < shown
+
+
 def check_clock(num_astray: Counter[str], packets: Counter[str], *, settings: PreprocessSettings) -> None:
     """Raises UnreadableItem 3011 where more packets of a type of stream are of another clock than may be damaged. Both
     by type of stream."""

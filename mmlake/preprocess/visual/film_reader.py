@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
-from mmlake.film_decoders import Film
+from mmlake.film_decoders import EXIF, Film, turn_of
 from mmlake.film_frames import FrameKeeper
 from mmlake.preprocess.containers.container import FrameClock
 from mmlake.preprocess.settings import PreprocessSettings
@@ -36,6 +36,7 @@ class FilmReader:
     _last_s: float = 0.0
     _size: tuple[int, int] = (0, 0)
     _rotation: int = 0
+    _is_mirrored: bool = False
     _duration: int = -1
     _length_s: float = 0.0
     _before: np.ndarray | None = None
@@ -49,7 +50,8 @@ class FilmReader:
 
     def start(self, film: Film, *, is_shrunk: bool) -> None:
         """Take what frames that another row decoded do not say: the size that is stored, and how it is turned."""
-        self._size, self._rotation = (film.width_px, film.height_px), film.rotation
+        self._size = (film.width_px, film.height_px)
+        self._rotation, self._is_mirrored = film.rotation, film.is_mirrored
         self._faults.has_texture = not is_shrunk
 
     def _admitted(self, frame: VideoFrame) -> float:
@@ -66,7 +68,7 @@ class FilmReader:
         if not self.num_frames:
             self._first_s = time_s
             if self._size == (0, 0):
-                self._size, self._rotation = (frame.width, frame.height), round(frame.rotation / 90) * 90
+                self._size, (self._rotation, self._is_mirrored) = (frame.width, frame.height), turn_of(frame)
         self.num_frames += 1
         return time_s
 
@@ -102,6 +104,7 @@ class FilmReader:
             side_px=settings.keyframe_side_px,
             aspect=self.aspect,
             rotation=self._rotation,
+            is_mirrored=self._is_mirrored,
             quality=settings.keyframe_quality,
         )
         candidates.offer(time_s, vector, picture)
@@ -125,7 +128,7 @@ class FilmReader:
         columns: dict[str, object] = {
             "width_px": width_px,
             "height_px": height_px,
-            "orientation": {0: 1, 90: 8, 180: 3, 270: 6}[self._rotation % 360],  # as EXIF spells the same turn
+            "orientation": EXIF[self._rotation, self._is_mirrored],
             "num_frames": self.num_frames,
             "decoded": self.settings.decode,
             "duration_s": self.end_s - self._first_s,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.film_decoders import upright
 from mmlake.preprocess.visual.plane_kernels import cells, kernels
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class HeldFrame:
     frame: VideoFrame
     side_px: int
     aspect: float  # width of a pixel over its height
-    rotation: int  # degrees, as the tag of the film says
+    rotation: int  # degrees counter-clockwise, as the film says
+    is_mirrored: bool  # whether it is turned over before, as the film says
     quality: int
 
     @property
@@ -143,10 +145,7 @@ class HeldFrame:
         width_px, height_px = self._size()
         small = self.frame.reformat(width=width_px, height=height_px, format="rgb24", interpolation="AREA")
         pixels_HWC: np.ndarray = small.to_ndarray()
-        if self.rotation % 360:
-            # the tag says how far counter-clockwise the picture is to be turned
-            pixels_HWC = np.rot90(pixels_HWC, k=(self.rotation % 360) // 90)
-        pixels_HWC = np.ascontiguousarray(pixels_HWC)
+        pixels_HWC = np.ascontiguousarray(upright(pixels_HWC, self.rotation, self.is_mirrored))
         data: bytes = simplejpeg.encode_jpeg(pixels_HWC, quality=self.quality, colorspace="RGB")
         return data
 
