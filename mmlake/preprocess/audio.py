@@ -20,6 +20,7 @@ from mmlake.preprocess.containers.container import (
     missing_bytes,
     opened,
 )
+from mmlake.preprocess.containers.misread_sound import is_misread
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
 from mmlake.preprocess.settings import PreprocessSettings
@@ -84,16 +85,20 @@ def _of_file(path: Path, settings: PreprocessSettings) -> _Recording:
         stream = _sound(container)
         container_s, is_bare = claimed_s(container), is_without_length(container)
         # before anything is decoded
-        check_bounds(stream, None if is_of_a_counter(container) else container_s, settings=settings)
+        is_other = is_misread(path, stream)
+        is_unsure = is_other or is_of_a_counter(container)
+        check_bounds(stream, None if is_unsure else container_s, settings=settings)
         info = StreamInfo.of(stream) if container.format.name == "flac" else None
         found = None
-        if info is not None and not info.has_one_block_size:
+        if is_other:
+            found = _as_written(path, stream.codec_context.name, settings)
+        elif info is not None and not info.has_one_block_size:
             found = _of_blocks(path, info, settings)
         elif stream.codec_context.name == "vorbis" and container.format.name == "ogg":
             found = _of_page(path, settings)
         if found is None:
             found = _of_frames(container, stream, info, settings)
-    found.container_s = container_s
+    found.container_s = None if is_other else container_s
     found.num_bad_pages = add_bad_pages(found.damages, path, codec=found.codec, rate_hz=found.writer.sample_rate_hz)
     if is_bare and found.sound is not None:
         check_bytes(path, found.num_bytes, settings=settings)
@@ -213,6 +218,20 @@ def _of_frames(
         num_bytes=decoding.num_bytes,
         damages=decoding.damages,
     )
+
+
+def _as_written(path: Path, codec: str, settings: PreprocessSettings) -> _Recording | None:
+    """By libsndfile; None where it does not read it either."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(path) as source, SoundWriter(origin_s=0.0, settings=settings) as writer:
+            check_duration(source.frames / source.samplerate, settings=settings)
+            while len(block := source.read(_BLOCK_SAMPLES, dtype="float32", always_2d=True)):
+                writer.add_samples(mixed(np.nan_to_num(block)), source.samplerate, source.channels)
+            return _Recording(writer.finish(), writer, codec=codec)
+    except soundfile.LibsndfileError:
+        return None
 
 
 def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings) -> _Recording | None:
