@@ -8,7 +8,7 @@ function says nothing of: a selfie that is stored as a mirror shows it would be 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,8 @@ def turn_of(frame: VideoFrame) -> tuple[int, bool]:
 
 
 def _is_mirrored(frame: VideoFrame) -> bool:
-    for data in frame.side_data:  # type: ignore[attr-defined]  # PyAV's stubs know no iteration
+    sides: Any = frame.side_data  # of which PyAV's stubs have another type
+    for data in sides:
         if data.type.name == "DISPLAYMATRIX":
             a, b, _, c, d, *_ = struct.unpack("=9i", bytes(data))
             return bool(a * d - b * c < 0)

@@ -20,6 +20,7 @@ from mmlake.preprocess.containers.container import (
     missing_bytes,
     opened,
 )
+from mmlake.preprocess.containers.later_files import add_later_file
 from mmlake.preprocess.containers.misread_sound import is_misread
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
@@ -53,13 +54,14 @@ class _Recording:
 
 def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
     """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007,
-    3009, 3010, 3011."""
+    3009 to 3012."""
     with path.open("rb") as file:
         links = ogg_pages.links(file)
     found = _of_links(path, links, settings) if len(links) > 1 else _of_file(path, settings)
     if found.sound is None:
         raise UnreadableItem(3001, f"num_samples=0 of {found.num_packets} {found.codec} packets decoded")
     flac, duration_s = found.sound
+    add_later_file(found.damages, path, at_s=duration_s, settings=settings)
     check_complete(
         decoded_s=duration_s,
         container_s=found.container_s,

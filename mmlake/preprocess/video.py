@@ -19,7 +19,7 @@ from mmlake.preprocess.containers.container import (
     claimed_s,
     opened,
 )
-from mmlake.preprocess.containers.later_links import add_later_links, first_link
+from mmlake.preprocess.containers.later_files import add_later_file, add_later_links, first_link
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import Damages, add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
@@ -50,7 +50,7 @@ class VideoDecoded:
 
 def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
     """The decoded video; the default row decodes what the chosen one cannot, and the columns say why. Raises
-    UnreadableItem 3001 to 3011, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
+    UnreadableItem 3001 to 3012, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
     if decode is None or decode.decoder == PYAV:
         return _decoded(path, settings, None)
     try:
@@ -97,6 +97,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
     add_later_links(decoding.damages, path, at_s=decoded_s, settings=settings)
+    add_later_file(decoding.damages, path, at_s=decoded_s, settings=settings)
     _add_odd_frames(decoding.damages, reader)
     judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(

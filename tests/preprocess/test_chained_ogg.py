@@ -213,5 +213,5 @@ def test_a_film_says_which_stream_behind_it_is_not_read(tmp_path) -> None:
     assert damage["what"].startswith("stream 2 of 2 in a chained Ogg file is not read")
     assert damage["at_byte"] == len(first)
     path.write_bytes(first + film(6.0))
-    with pytest.raises(UnreadableItem, match=r"3002 .*stream 2 of 2 in a chained Ogg file"):
+    with pytest.raises(UnreadableItem, match=r"3012 .*stream 2 of 2 in a chained Ogg file"):
         video_track(path, settings=PreprocessSettings())

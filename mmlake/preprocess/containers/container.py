@@ -125,7 +125,9 @@ def _riff(file: IO[bytes], size: int) -> str | None:
         file.seek(position)
         name, length = struct.unpack("<4sI", file.read(8))
         if name == b"data":
-            return None if _is_unknown(length) else _short("WAV data chunk", length, size - position - 8)
+            # some writers count the header in: they give the size of the file, or what the RIFF chunk has
+            is_counted = not _is_unknown(length) and length not in (size, size - 8)
+            return _short("WAV data chunk", length, size - position - 8) if is_counted else None
         position += 8 + length + (length & 1)
     return "WAV header: no data chunk before the end of the file"
 

@@ -1,7 +1,8 @@
 """Forms of sound that FFmpeg takes for others, and that libsndfile reads as they were written.
 
 G.721 and G.723 in WAV and AU come too loud and distorted; GSM 06.10 in AIFF is said to last 160 times too long;
-integers of 24 bits that lie in 32 (WAVE_FORMAT_EXTENSIBLE, as Windows records them) are taken for floats of an old editor.
+integers of 24 bits that lie in 32 (WAVE_FORMAT_EXTENSIBLE, as Windows records them) are taken for floats of an old
+editor.
 """
 
 from __future__ import annotations
