@@ -258,6 +258,7 @@ class _Refused:
 
     size: int
     pts: int = 3
+    is_keyframe: bool = True
     time_base: Fraction = Fraction(1, 25)
     pos: int = 10
     stream: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(type="video", index=0, start_time=0))
