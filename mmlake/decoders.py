@@ -19,6 +19,7 @@ from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats import ogg_pages
 from mmlake.formats.media_containers import starts_as_mpeg_audio
+from mmlake.formats.transport_clock import OneClock, restarts
 from mmlake.sound_conversion import Block, converted
 from mmlake.stamps import Stamps
 from mmlake.streams import Slice
@@ -162,7 +163,9 @@ def _opened(path: Path, part: Slice | None = None) -> InputContainer:
     if part is None and _is_wav(path):
         options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     # without "replace", one tag in Latin-1 loses the whole file
-    source = os.fspath(path) if part is None else part
+    source: str | Slice | OneClock = os.fspath(path) if part is None else part
+    if part is None and (found := restarts(path)):
+        source = OneClock(path.open("rb"), path.stat().st_size, found)
     return av.open(source, "r", options=options, metadata_errors="replace")
 
 

@@ -5,6 +5,7 @@ Enters: decoded frames of a container, in order. Leaves: the same with the time 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from av.packet import Packet
 
 _TOLERANCE_S = 0.02  # as where the mono track is made (mmlake/preprocess/sound.py)
-_BARE_SOUND = frozenset(("mp3", "aac", "ac3", "eac3"))  # by FFmpeg's names; MP2 is an mp3
+# how far the stamps of bare frames may be off, by FFmpeg's names of containers; MP2 is an mp3. In MPEG-TS and MPEG-PS
+# the first frame of some that come together has a stamp, and the others of less than half a second are counted
+_GUESSED_S = dict.fromkeys(("mp3", "aac", "ac3", "eac3"), math.inf) | dict.fromkeys(("mpegts", "mpeg"), 0.5)
 
 
 class Stamps:
@@ -24,15 +27,16 @@ class Stamps:
     Xvid, H.264) the times of presentation that FFmpeg makes up go backwards; decoders give pictures in order, each with
     the time of the packet that it came with, which is what the program ffmpeg goes by as well.
 
-    Bare frames (MP3, AAC, AC-3) have no times. FFmpeg counts them at the rate of the first one: behind a change of the
-    rate, as where files were laid end to end, each frame begins where the one before ends.
+    Bare frames (MP3, AAC, AC-3) have no times, and in MPEG-TS and MPEG-PS not each. FFmpeg counts them at the rate of
+    the first one: behind a change of the rate, as where files were laid end to end, each frame begins where the one
+    before ends.
     """
 
     def __init__(self, container: InputContainer) -> None:
         self._is_needed, self._last = container.format.name == "avi", -1
-        self._is_ogg, self._is_bare = container.format.name == "ogg", container.format.name in _BARE_SOUND
+        self._is_ogg, self._guess_s = container.format.name == "ogg", _GUESSED_S.get(container.format.name, 0.0)
         self._before, self._end = 0, 0  # of a chained file: how long the streams before last, and the sound so far
-        self._rate_hz, self._has_changed, self._end_s = 0, False, 0.0  # of bare frames: the first rate, and their end
+        self._rate_hz, self._has_changed, self._end_s = 0, False, 0.0  # of guessed ones: the first rate, and their end
 
     def is_made_up(self, packet: Packet[Any]) -> bool:
         """Whether the packet's time of presentation is a guess."""
@@ -43,7 +47,7 @@ class Stamps:
         is_sound = not hasattr(frame, "pict_type")
         if self._is_ogg and is_sound:
             self._chain(frame)
-        if self._is_bare and is_sound:
+        if self._guess_s and is_sound:
             self._count(frame)
         if not self._is_needed or is_sound:
             return
@@ -69,7 +73,7 @@ class Stamps:
             return
         self._rate_hz = self._rate_hz or frame.sample_rate
         self._has_changed |= frame.sample_rate != self._rate_hz
-        if self._has_changed:
-            frame.pts = round(self._end_s / frame.time_base)
-        start_s = self._end_s if self._has_changed else frame.time
+        start_s: float = frame.time
+        if self._has_changed and abs(start_s - self._end_s) < self._guess_s:
+            start_s, frame.pts = self._end_s, round(self._end_s / frame.time_base)
         self._end_s = start_s + frame.samples / frame.sample_rate

@@ -18,6 +18,7 @@ from mmlake.cuts.settings import CutSettings
 from mmlake.decoders import FORMATS, num_pixels, open_media, picture_stream, playable_sound
 from mmlake.durable import make_directory
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.formats.transport_clock import on_one_clock
 from mmlake.locks import waiting_lock
 from mmlake.records import canonical_json, digest_of
 
@@ -65,7 +66,8 @@ def transcoded(film: Path, digest: str, folder: Path, rendition: Rendition, *, s
         part = path.parent / f"{secrets.token_hex(8)}.part"
         try:
             limits = settings.of_picture(num_pixels(film))
-            run_ffmpeg(_graph(film, part, rendition, settings), settings=limits, what="the film")
+            with on_one_clock(film) as readable:
+                run_ffmpeg(_graph(readable, part, rendition, settings), settings=limits, what="the film")
             facts = {"source_digest": digest, "rendition": asked, "made_by": made_by} | _facts(part)
             return commit(part, path, facts)
         finally:

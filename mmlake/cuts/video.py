@@ -17,6 +17,7 @@ from mmlake.cuts.runner import FAILED, IS_X86, as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
 from mmlake.decoders import FORMATS, open_media, picture_stream, playable_sound
 from mmlake.errors import UnreadableItem
+from mmlake.formats.transport_clock import on_one_clock
 
 # Frames are 100 us or more apart, while the start of a span is rounded to 1 us: from so much earlier on, its first
 # frame is there and the one before it is not.
@@ -80,6 +81,11 @@ class _Streams:
 
 def cut_film(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Clip:
     """The clip, written to `out`. Raises UnreadableItem 3001, 3003, 3102, 3103, 3303."""
+    with on_one_clock(film) as readable:
+        return _cut(readable, out, span, settings=settings)
+
+
+def _cut(film: Path, out: Path, span: Span, *, settings: CutSettings) -> Clip:
     streams = _streams(film)
     settings = settings.of_picture(streams.num_pixels)
     if settings.media == "copy" and not streams.decoding:  # nobody could decode it without the film's first packet

@@ -7,8 +7,8 @@ row that cannot decode a film raises Refused, and the default row does it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import SettingsError
@@ -19,6 +19,7 @@ from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.refusals import DEVICE_FAILED
 from mmlake.film_decoders.settings import PYAV, DecodeSettings
 from mmlake.film_decoders.streams import stream_slot
+from mmlake.formats.transport_clock import on_one_clock
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +92,11 @@ def pictures(film: Film, size: tuple[int, int] | None, *, settings: DecodeSettin
     """The film's pictures by the row that the settings choose, shrunk to that (width, height) where one is given.
     Raises Refused where the row or its device cannot, SettingsError, MissingExtra."""
     row, device = film_decoder(settings)
-    with nullcontext() if device == "cpu" else stream_slot(device, settings):
+    with ExitStack() as stack:
+        if device != "cpu":
+            stack.enter_context(stream_slot(device, settings))
+        if row.name != PYAV:  # libraries open the file themselves
+            film = replace(film, path=stack.enter_context(on_one_clock(film.path)))
         num_pictures = 0
         for picture in row.pictures(film, device, size):
             num_pictures += 1

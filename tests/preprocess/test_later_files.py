@@ -58,7 +58,7 @@ def test_two_of_a_length_are_refused_by_a_code_of_their_own(tmp_path, ending: st
     """All of them were sound, and half of the bytes was in no row."""
     one = made(tmp_path, ending, 4.0)
     (path := tmp_path / f"joined.{ending}").write_bytes(one + one)
-    with pytest.raises(UnreadableItem, match=f"a second file begins at byte {len(one)} and is not read") as caught:
+    with pytest.raises(UnreadableItem, match=f"a second file begins at byte {len(one)}, not read") as caught:
         columns_of(path)
     assert caught.value.code == 3012
 

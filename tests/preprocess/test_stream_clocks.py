@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from films import film, flashes
 
+from mmlake.cuts import CutSettings, Span, cut_film
+from mmlake.decoders import frames, open_media
 from mmlake.errors import UnreadableItem
+from mmlake.loader.decode import DECODERS
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.containers.stream_clocks import StreamClocks
 from mmlake.preprocess.settings import PreprocessSettings
@@ -43,34 +46,76 @@ def broadcast(path: Path, *, num_frames: int = 50, from_s: float = 0.0, has_pict
 
 @pytest.mark.parametrize("from_s", [0.0, 900.0, 90_000.0], ids="again ahead wrapped".split())
 @pytest.mark.parametrize("is_turned", [False, True], ids="first second".split())
-def test_two_films_end_to_end_are_named_and_not_laid_one_over_the_other(
-    tmp_path, from_s: float, is_turned: bool
-) -> None:
-    """Pictures were taken in turns, each moment twice, and the sound of the second was left out without a word."""
-    parts = [broadcast(tmp_path / "first.ts"), broadcast(tmp_path / "second.ts", from_s=from_s)]
-    joined = tmp_path / "joined.ts"
-    joined.write_bytes(b"".join(parts[::-1] if is_turned else parts))
+def test_two_films_end_to_end_are_one_film(tmp_path, from_s: float, is_turned: bool) -> None:
+    """Pictures were taken in turns, each moment twice, and the sound of the second was left out without a word; then
+    both were refused (3011)."""
+    parts = [broadcast(tmp_path / "first.ts"), broadcast(tmp_path / "second.ts", from_s=from_s, num_frames=75)]
+    joined, expected = tmp_path / "joined.ts", []
+    joined.write_bytes(b"".join(parts := parts[::-1] if is_turned else parts))
+    for number, part in enumerate(parts):
+        (path := tmp_path / f"{number}.ts").write_bytes(part)
+        with av.open(str(path)) as container:
+            expected += [frame.to_ndarray() for frame in container.decode(video=0)]
+    with open_media(joined) as container:
+        found = list(frames(container, container.streams.video[0]))
+    assert len(found) == len(expected) == 125
+    assert all(np.array_equal(frame.to_ndarray(), picture) for frame, picture in zip(found, expected, strict=True))
+    film_track = video_track(joined, settings=SETTINGS)
+    columns, steps = film_track.columns, np.diff(film_track.columns["frame_times_s"])
+    assert (columns["num_frames"], columns["damages"]) == (125, [])
+    assert columns["duration_s"] == pytest.approx(5.0, abs=0.15)
+    assert steps.min() == pytest.approx(0.04, abs=1e-3)
+    assert sorted(steps)[-2] == pytest.approx(0.04, abs=1e-3), "one step where they meet"
+    sound = DECODERS["sound"](film_track.flac)
+    assert len(sound) / 16_000 == pytest.approx(5.0, abs=0.2)
+    assert np.sqrt(np.mean(sound**2)) == pytest.approx(0.3 / np.sqrt(2), rel=0.06)
+
+
+def test_a_clip_across_the_place_where_two_films_meet_is_cut(tmp_path) -> None:
+    part = broadcast(tmp_path / "part.ts")
+    (joined := tmp_path / "joined.ts").write_bytes(part * 3)
+    times_s = video_track(joined, settings=SETTINGS).columns["frame_times_s"]
+    start_us, end_us = (round(times_s[number] * 1e6) for number in (30, 120))
+    span = Span(
+        digest="a" * 64, parent_digest="b" * 64, start_us=start_us, end_us=end_us, start_frame=30, end_frame=120
+    )
+    clip = cut_film(joined, tmp_path / "clip.mp4", span, settings=CutSettings())
+    assert (clip.num_frames, clip.is_exact) == (90, True)
+
+
+def test_two_recordings_end_to_end_are_one(tmp_path) -> None:
+    part = broadcast(tmp_path / "part.ts", has_pictures=False)
+    (joined := tmp_path / "joined.ts").write_bytes(part + part)
+    (single := tmp_path / "single.ts").write_bytes(part)
+    one_s = audio_track(single, settings=SETTINGS)[0]["duration_s"]
+    columns, _ = audio_track(joined, settings=SETTINGS)
+    assert (columns["duration_s"], columns["damages"]) == (pytest.approx(2 * one_s, abs=0.4), [])
+
+
+def test_mpeg_ps_end_to_end_is_named(tmp_path) -> None:
+    part = film(tmp_path / "part.mpg", range(0, 2000, 40), flashes(50), codec="mpeg2video").read_bytes()
+    (joined := tmp_path / "joined.mpg").write_bytes(part + part)
     with pytest.raises(UnreadableItem, match="packets lie behind a jump of the clock") as caught:
         video_track(joined, settings=SETTINGS)
     assert caught.value.code == 3011
 
 
-def test_two_recordings_end_to_end_are_named(tmp_path) -> None:
-    part = broadcast(tmp_path / "part.ts", has_pictures=False)
-    (joined := tmp_path / "joined.ts").write_bytes(part + part)
-    with pytest.raises(UnreadableItem) as caught:
-        audio_track(joined, settings=SETTINGS)
-    assert caught.value.code == 3011
-
-
-def test_a_short_piece_behind_a_long_film_costs_the_piece_alone(tmp_path) -> None:
-    """What is left out has its place among the damages."""
-    long, short = broadcast(tmp_path / "long.ts", num_frames=250), broadcast(tmp_path / "short.ts", num_frames=10)
-    (joined := tmp_path / "joined.ts").write_bytes(long + short)
-    columns = video_track(joined, settings=SETTINGS).columns
-    assert (columns["num_frames"], columns["duration_s"]) == (250, pytest.approx(10.0, abs=0.05))
-    assert columns["num_decode_errors"] == len(columns["damages"]) > 10
-    assert {"a packet of video lies behind a jump of the clock"} < {one["what"] for one in columns["damages"]}
+def test_other_streams_behind_the_first_are_named(tmp_path) -> None:
+    """Of MPEG-TS that was joined of two programs players show the first; the second was in no row."""
+    first = broadcast(tmp_path / "first.ts")
+    with (
+        av.open(str(tmp_path / "first.ts")) as source,
+        av.open(str(tmp_path / "second.ts"), "w", options={"mpegts_start_pid": "768"}) as sink,
+    ):
+        copies = {stream.index: sink.add_stream_from_template(stream) for stream in source.streams}
+        for packet in source.demux():
+            if packet.size:
+                packet.stream = copies[packet.stream.index]
+                sink.mux(packet)
+    (joined := tmp_path / "joined.ts").write_bytes(first + (tmp_path / "second.ts").read_bytes())
+    with pytest.raises(UnreadableItem, match=f"other streams begin at byte {len(first) + 3 * 188}") as caught:
+        video_track(joined, settings=SETTINGS)
+    assert caught.value.code == 3012
 
 
 def test_a_film_of_one_clock_has_no_packet_astray(tmp_path) -> None:

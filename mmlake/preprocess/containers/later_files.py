@@ -10,6 +10,7 @@ from pathlib import Path
 from mmlake.errors import UnreadableItem
 from mmlake.formats.joined_files import second_file
 from mmlake.formats.ogg_pages import Link, links
+from mmlake.formats.transport_clock import other_streams
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -37,12 +38,14 @@ def add_later_links(damages: Damages, path: Path, *, at_s: float, settings: Prep
 
 
 def add_later_file(damages: Damages, path: Path, *, at_s: float, settings: PreprocessSettings) -> None:
-    """Note that a second file begins behind the first one. at_s: where that ends. Raises UnreadableItem 3012 where too
-    few of the bytes are in the first."""
+    """Note that a second file, or other streams of MPEG-TS, begin behind the first. at_s: where that ends. Raises
+    UnreadableItem 3012 where too few of the bytes are in the first."""
     with path.open("rb") as file:
-        at_byte = second_file(file)
+        at_byte, what = second_file(file), "a second file begins"
+    if at_byte is None:
+        at_byte, what = other_streams(path), "other streams begin"
     if at_byte is not None:
-        reason = f"a second file begins at byte {at_byte} and is not read"
+        reason = f"{what} at byte {at_byte}, not read: players know the first alone"
         _check(at_byte, path.stat().st_size, reason, settings)
         damages.add(reason, at_s=at_s, at_byte=at_byte)
 
