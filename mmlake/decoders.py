@@ -18,6 +18,7 @@ from mmlake.border import is_machine_fault
 from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats import ogg_pages
+from mmlake.formats.id3 import ID3_BYTES, id3_bytes
 from mmlake.formats.media_containers import starts_as_mpeg_audio
 from mmlake.formats.transport_clock import OneClock, restarts
 from mmlake.sound_conversion import Block, converted
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
+    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -245,7 +247,7 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
     packets, stamps = container.demux(stream), Stamps(container)
     while True:
         try:
-            decoded = next(packets).decode()
+            decoded = decode(next(packets))
         except StopIteration:
             return
         except (av.error.FFmpegError, ValueError) as error:
@@ -255,6 +257,23 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
         for frame in decoded:
             stamps.correct(frame)  # type: ignore[arg-type]  # a stream of pictures or sound has no subtitles
             yield frame
+
+
+def decode(packet: Packet[Any]) -> list[Any]:
+    """The frames that a packet completes. A tag before it, as where MP3s were laid end to end, is cut off: FFmpeg hands
+    it on with the frame behind it, and decodes neither. Raises what the decoder does."""
+    import av
+
+    found: list[Any]
+    is_sound = packet.stream.type == "audio" and packet.size > ID3_BYTES
+    length = id3_bytes(bytes(memoryview(packet)[:ID3_BYTES])) if is_sound else 0
+    if not 0 < length < packet.size:  # none, or nothing but a tag
+        found = packet.decode()
+        return found
+    untagged = av.Packet(bytes(packet)[length:])
+    untagged.pts, untagged.dts, untagged.time_base = packet.pts, packet.dts, packet.time_base
+    found = packet.stream.codec_context.decode(untagged)
+    return found
 
 
 def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz: int = MAX_SAMPLE_RATE_HZ) -> None:

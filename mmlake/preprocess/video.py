@@ -19,7 +19,7 @@ from mmlake.preprocess.containers.container import (
     claimed_s,
     opened,
 )
-from mmlake.preprocess.containers.later_files import add_later_file, add_later_links, first_link
+from mmlake.preprocess.containers.later_files import add_later_files, first_link
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import Damages, add_bad_pages
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
@@ -96,8 +96,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.packets['video']} packets decoded ({video_codec})")
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
-    add_later_links(decoding.damages, path, at_s=decoded_s, settings=settings)
-    add_later_file(decoding.damages, path, at_s=decoded_s, settings=settings)
+    add_later_files(decoding.damages, path, at_s=decoded_s, settings=settings)
     _add_odd_frames(decoding.damages, reader)
     judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(

@@ -73,7 +73,7 @@ def test_both_are_read_by_tracks_measures_and_loader(
     path = tmp_path / f"joined.{kind}"
     path.write_bytes(b"".join(parts))
     columns, flac = audio_track(path, settings=PreprocessSettings())
-    assert columns["sample_rate_hz"] == max(rates_hz)
+    assert (columns["sample_rate_hz"], columns["damages"]) == (max(rates_hz), [])
     check_halves(DECODERS["sound"](flac), 16_000)
     check_halves(DECODERS["sound"](path.read_bytes()), 16_000)
     blocks = list(placed_sound(path))

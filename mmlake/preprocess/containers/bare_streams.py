@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.id3 import ID3_BYTES, id3_bytes
 from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _ASF_PROPERTIES, _IS_BROADCAST = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365
 _ASF_HEAD_BYTES = 65_536
 _LEAST_MISSING_BYTES = 4_096  # of a short file a few frames at the end are much
 _COUNTED_FRACTION = 0.99  # of an MP3 that its first frame counts; encoders disagree on whether it takes in the tags
-_ID3_BYTES, _ID3_HAS_FOOTER = 10, 0x10  # the head of a tag, and its copy behind it
 _ID3V1_BYTES, _APE_BYTES, _APE_HAS_HEADER = 128, 32, 1 << 31
 
 
@@ -81,11 +81,9 @@ def _behind_tags(file: IO[bytes]) -> int:
     start = 0
     while True:
         file.seek(start)
-        head = file.read(_ID3_BYTES)
-        if len(head) < _ID3_BYTES or head[:3] != b"ID3":
+        if not (length := id3_bytes(file.read(ID3_BYTES))):
             return start
-        size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
-        start += _ID3_BYTES + size + (_ID3_BYTES if head[5] & _ID3_HAS_FOOTER else 0)
+        start += length
 
 
 def check_bytes(path: Path, decoded_bytes: int, *, settings: PreprocessSettings) -> None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mmlake.decoders import open_media
+from mmlake.decoders import decode, open_media
 from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
 from mmlake.formats.mp4_samples import most_sample_bytes
@@ -333,7 +333,7 @@ class Decoding:
                 continue  # Theora: the picture before is shown once more; FFmpeg takes no empty packet that has a time
             needs_earlier = self._beginning.needs_earlier(packet)
             try:
-                frames = packet.decode()
+                frames = decode(packet)
             except (av.error.FFmpegError, ValueError):
                 if not needs_earlier:
                     self._damaged(f"a packet of {kind} does not decode", kind, packet.pos)

@@ -22,9 +22,15 @@ def first_link(path: Path) -> Link | None:
     return found[0] if len(found) > 1 else None
 
 
-def add_later_links(damages: Damages, path: Path, *, at_s: float, settings: PreprocessSettings) -> None:
-    """Note every link of an Ogg film behind the first one. at_s: where that ends. Raises UnreadableItem 3012 where too
-    few of the bytes are in it."""
+def add_later_files(damages: Damages, path: Path, *, at_s: float, settings: PreprocessSettings) -> None:
+    """Note what is behind the first one of films. at_s: where that ends. Raises UnreadableItem 3012 where too few of
+    the bytes are in it."""
+    _add_later_links(damages, path, at_s=at_s, settings=settings)
+    add_later_file(damages, path, at_s=at_s, settings=settings)
+
+
+def _add_later_links(damages: Damages, path: Path, *, at_s: float, settings: PreprocessSettings) -> None:
+    """Every link of an Ogg film behind the first one."""
     with path.open("rb") as file:
         found = links(file)
     reasons = [
