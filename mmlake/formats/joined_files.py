@@ -1,8 +1,8 @@
 """Where a second file begins in a file, as `cat a.wav b.wav` makes it, of formats whose readers stop at the first one.
 
-Enters: a file. Leaves: a place in it. Only headers are read: chunks of WAV and AIFF, boxes of MP4 and QuickTime, tags
-of FLV, objects of ASF. Readers of MP3, AAC, AVI, GIF and MPEG go on; those of FLAC, Matroska and MPEG-TS meet a clock
-that begins anew.
+Enters: a file. Leaves: a place in it. Only headers are read: chunks of WAV and AIFF, the header of AU, boxes of MP4 and
+QuickTime, tags of FLV, objects of ASF. Readers of MP3, AAC, AVI, GIF and MPEG go on; those of FLAC, Matroska and
+MPEG-TS meet a clock that begins anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import IO
 
 _FLV_HEAD, _FLV_HEAD_BYTES, _FLV_TAG = b"FLV\x01", 13, struct.Struct(">B3s")
 _FLV_TAGS, _FLV_LEAST_BYTES = frozenset((8, 9, 18)), 11  # types; of a tag and the length behind it 4 more
+_AU, _UNKNOWN = b".snd", 0xFFFF_FFFF
 _ASF_HEAD = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _MAX_BOXES = 100_000  # of a file that was written in fragments
 
@@ -25,6 +26,10 @@ def second_file(file: IO[bytes]) -> int | None:
         return _in_wav(file, head[:4], size)
     if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
         return _behind(file, 8 + int.from_bytes(head[4:8], "big"), b"FORM", head[8:12])
+    if head[:4] == _AU:
+        start, length = int.from_bytes(head[4:8], "big"), int.from_bytes(head[8:12], "big")
+        file.seek(start + length)
+        return start + length if length != _UNKNOWN and file.read(4) == _AU else None
     if head[:4] == _FLV_HEAD:
         return _in_flv(file, size)
     if head == _ASF_HEAD:

@@ -178,7 +178,9 @@ def decoders(choice: str | Mapping[str, str], films: DecodeSettings | None = Non
 
 
 def decoded(ending: str, data: bytes, by_ending: Mapping[str, Callable[[bytes], Any]]) -> Any:
-    """The member as the decoder of its ending gives it, else as that of what follows the last dot: `jpg` also decodes
-    `001.jpg`. Bytes where neither has one."""
-    decode = by_ending.get(ending) or by_ending.get(ending.rpartition(".")[2])
-    return data if decode is None else decode(data)
+    """The member as the decoder of its ending gives it, else as that of the longest part behind a dot: `jpg` also
+    decodes `001.jpg`, and `audio.ts` comes before `ts` for `001.audio.ts`. Bytes where none has one."""
+    rest = ending
+    while rest and rest not in by_ending:
+        rest = rest.partition(".")[2]
+    return by_ending[rest](data) if rest in by_ending else data

@@ -29,6 +29,7 @@ _CHUNK_SAMPLES = 1 << 16  # that runs are sought in, so that they do not depend 
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
 _SILENT_DBFS = -60.0
 _FRAME_S = 0.02
+_MOST_DBFS = 20.0  # of a peak: mixes of floats go beyond full scale by the level of a few voices, not tenfold
 # share of a recording from which on its bandwidth is that of a voice, and what it needs above the noise, which would
 # cover its upper bands
 _MIN_SPOKEN, _CLEAR_DB = 0.2, 10.0
@@ -325,6 +326,17 @@ AUDIO_RULES = (
         high=0.001,
         what="The wave's tops are cut off flat.",
         fix="Record at a lower gain; cut tops cannot be brought back.",
+    ),
+    Rule(
+        name="over_scale",
+        error_code=4408,
+        severity="P1",
+        measure="peak_dbfs",
+        unit="dBFS",
+        high=_MOST_DBFS,
+        what="Samples of floats go far beyond full scale, as numbers that were never divided by it do: whatever plays "
+        "or converts them cuts the wave to squares.",
+        fix="Divide the samples by their full scale (32,768 where they were 16 bit), and land the file again.",
     ),
     NOISY,
     QUIET,

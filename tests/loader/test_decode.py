@@ -23,6 +23,7 @@ from mmlake.shards.layout import extension
         ("000.txt", b"words", "words"),
         ("json", b'{"label":3}', {"label": 3}),
         ("data.json", b"{ what a source called JSON", b"{ what a source called JSON"),
+        ("001.data.json", b"{ what a source called JSON", b"{ what a source called JSON"),
         ("mp4", b"film", b"film"),
     ],
 )
@@ -33,6 +34,12 @@ def test_members_decode_by_what_follows_the_last_dot(ending: str, data: bytes, e
 def test_the_whole_ending_comes_before_its_last_part() -> None:
     choice = decoders({"txt": "text", "caption.txt": "bytes"})
     assert [decoded(ending, b"x", choice) for ending in ("000.txt", "caption.txt", "json")] == ["x", b"x", b"x"]
+
+
+def test_the_longest_part_behind_a_dot_comes_first() -> None:
+    """Sound in MPEG-TS and FLV (`audio.ts`) stayed bytes where a sample has several."""
+    choice = decoders({"ts": "bytes", "audio.ts": "text"})
+    assert [decoded(ending, b"x", choice) for ending in ("001.audio.ts", "001.ts", "ts")] == ["x", b"x", b"x"]
 
 
 def test_a_choice_that_is_none_is_refused_with_what_there_is() -> None:

@@ -22,7 +22,7 @@ from mmlake.preprocess.video import video_track
 
 SETTINGS = PreprocessSettings()
 FILMS = ("mp4", "mov", "flv", "asf")
-SOUNDS = ("wav", "aiff", "m4a", "wma")
+SOUNDS = ("wav", "aiff", "au", "m4a", "wma")
 
 
 @cache
@@ -31,7 +31,7 @@ def made(directory: Path, ending: str, seconds: float) -> bytes:
     if ending in FILMS:
         times_ms = [40 * number for number in range(round(25 * seconds))]
         return film(directory / f"{seconds}.{ending}", times_ms, flashes(len(times_ms))).read_bytes()
-    if ending in ("wav", "aiff"):
+    if ending in ("wav", "aiff", "au"):
         return wav(tone(seconds), kind=ending.upper())
     sink = io.BytesIO()
     with av.open(sink, "w", format={"m4a": "ipod", "wma": "asf"}[ending]) as container:

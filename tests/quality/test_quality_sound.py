@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+import soundfile
 from quality_media import RATE_HZ, audio_track, measures_of, rules_broken, sound, video_track, voice
 
 from mmlake.quality.audio import levels
@@ -182,6 +185,14 @@ def test_the_slow_peaks_of_a_low_voice_are_not_clipped(pitch_hz):
 def test_peaks_far_below_full_scale_touch_no_limit(peak_dbfs, is_clipped):
     top = 10 ** (peak_dbfs / 20)
     assert (clipped(np.clip(tone(1, 0, RATE_HZ), -top, top)) > 0.001) == is_clipped
+
+
+@pytest.mark.parametrize(("peak_dbfs", "is_broken"), [(6, False), (19.9, False), (20.1, True), (90.3, True)])
+def test_floats_that_were_never_divided_by_full_scale_are_over_scale(store, peak_dbfs, is_broken):
+    sink = io.BytesIO()
+    soundfile.write(sink, tone(1, peak_dbfs, RATE_HZ), RATE_HZ, format="WAV", subtype="FLOAT")
+    row = audio_track(store, tone(1, -3, RATE_HZ)) | {"digest": store.put(sink.getvalue())}
+    assert ("over_scale" in rules_broken(row, store)) == is_broken
 
 
 def test_the_steps_of_8_bits_are_no_flat_tops():
