@@ -106,6 +106,8 @@ class SoundWriter:
         self._end_stream()
         if not self._before_s:
             return None
+        if not self._num_written:  # less than a sample of the track, which is a file for all that
+            self._encode_ready(np.zeros(1, np.float32))
         self._open.close()
         return self._sink.getvalue(), self._before_s
 

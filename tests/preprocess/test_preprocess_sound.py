@@ -56,6 +56,14 @@ def test_a_recording_of_a_mobile_telephone_is_no_script(tmp_path):
     assert (columns["sample_rate_hz"], len(samples) / 16000) == (8000, pytest.approx(1.5, abs=0.06))
 
 
+@pytest.mark.parametrize("rate_hz", [8_000, 16_000, 44_100, 96_000])
+def test_one_sample_is_a_track_at_any_rate(tmp_path, rate_hz):
+    """Less than half a sample at 16 kHz was a FLAC of no bytes, and 3001 further on."""
+    columns, samples = track_of(tmp_path / "a.wav", wav(np.full(1, 0.5), rate_hz))
+    assert columns["duration_s"] == pytest.approx(1 / rate_hz)
+    assert 1 <= len(samples) <= 2
+
+
 def test_the_pitch_survives_resampling(tmp_path):
     _, samples = track_of(tmp_path / "a.wav", wav(tone(2, 44100, pitch_hz=1000), 44100))
     spectrum = np.abs(np.fft.rfft(samples[:16000]))
