@@ -53,6 +53,21 @@ def test_transcripts_in_time_have_no_drift(seed: int) -> None:
     assert drift_of(cues_of(spans, seed=seed), detected(spans, seed), DURATION_S) is None
 
 
+@pytest.mark.parametrize("minutes", [10, 90])
+@pytest.mark.parametrize(("speed", "shift_s"), [(25 / 24, 3.0), (24 / 25, -2.0), (25 / (24_000 / 1_001), 0.0)])
+def test_subtitles_of_a_film_at_another_speed_lie_on_their_speech(speed: float, shift_s: float, minutes: int) -> None:
+    """Four percent are 15 s after six minutes: what came after stayed that late, and of a longer film all."""
+    spans = spoken(5, minutes * 60.0)
+    cues = [
+        Cue("words", max(0.0, cue.start_s * speed + shift_s), cue.end_s * speed + shift_s) for cue in cues_of(spans)
+    ]
+    drift = drift_of(cues, detected(spans, 5), minutes * 60.0)
+    assert drift is not None
+    errors_s = [abs(one.start_s - cue.start_s) for one, cue in zip(drift.corrected(cues), cues_of(spans), strict=True)]
+    assert np.median(errors_s) < 0.1
+    assert np.quantile(errors_s, 0.99) < 0.5
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_transcript_of_something_else_has_no_drift_that_could_be_taken_back(seed: int) -> None:
     assert drift_of(cues_of(spoken(seed)), detected(spoken(seed + 50), seed), DURATION_S) is None

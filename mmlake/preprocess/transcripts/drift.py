@@ -3,7 +3,8 @@ half an hour, and a step of a subtitle file by a second.
 
 Enters: cues with their times, and the spans in which somebody speaks. Leaves: how late the cues are, over time, and
 cues whose times follow the sound again. Windows of 30 s slide over the recording; in each the mask of the words is
-correlated with the mask of the speech. Nothing here decodes sound.
+correlated with the mask of the speech. Where few agree, the cues may be of a rendition at another speed, and are
+measured at those of cinema and television. Nothing here decodes sound.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ _MIN_WINDOWS = 3  # that agree, for drift to be stated
 # else three of 170 do by chance, as windows overlap
 _MIN_AGREEING = 0.2
 
+_SURE = 0.6  # of right transcripts more agree
+# of films of 24 pictures a second that are shown with 25, and the reverse; 23.976 is as near to 24 as a drift
+_SPEEDS = (25 / 24, 24 / 25)
+
 Times = NDArray[np.float64]
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,8 +71,32 @@ def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duratio
     timed = [(cue.start_s, cue.end_s) for cue in cues if cue.start_s is not None and cue.end_s is not None]
     if not timed or not speech:
         return None
-    length_s = max(duration_s, max(end_s for _, end_s in timed))
-    words, spoken = _mask(timed, length_s), _mask(speech, length_s)
+    found = _at_speed(timed, speech, duration_s, 1.0)
+    if found.agreement < _SURE:  # else no other speed is tried
+        found = max(found, *(_at_speed(timed, speech, duration_s, speed) for speed in _SPEEDS), key=_Found.agreement_of)
+    late_s = found.drift.late_s
+    is_drift = np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) >= _MIN_WINDOWS and found.agreement >= _MIN_AGREEING
+    return found.drift if is_drift else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The drift of cues that were made for a film of one speed."""
+
+    drift: Drift
+    agreement: float  # windows that agree with their neighbours, as a share of those in which both can be measured
+
+    def agreement_of(self) -> float:
+        """What of several is compared."""
+        return self.agreement
+
+
+def _at_speed(timed: Sequence[Span], speech: Sequence[Span], duration_s: float, speed: float) -> _Found:
+    """Lags are measured on the clock of a film that runs at that speed. At its ends they are those of the nearest
+    windows."""
+    own = [(start_s / speed, end_s / speed) for start_s, end_s in timed]
+    length_s = max(duration_s, max(end_s for _, end_s in own))
+    words, spoken = _mask(own, length_s), _mask(speech, length_s)
     window, hop = round(_WINDOW_S / _STEP_S), round(_HOP_S / _STEP_S)
     starts = range(0, max(1, len(words) - window // 2), hop)
     found = [(start, _lag(words, spoken, start, window)) for start in starts]
@@ -74,10 +104,11 @@ def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duratio
     times_s, late_s = np.array([one for one, _ in measured]), np.array([one for _, one in measured])
     agree = np.array([_agrees(times_s, late_s, at) for at in range(len(measured))], bool)
     times_s, late_s = times_s[agree], late_s[agree]
-    spoken_of = sum(_is_paused(words[start : start + window]) for start in starts)
-    if np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) < _MIN_WINDOWS or len(late_s) < _MIN_AGREEING * spoken_of:
-        return None
-    return Drift(times_s=times_s, late_s=late_s)
+    num_paused = sum(_is_paused(words[start : start + window]) for start in starts)
+    agreement = len(late_s) / num_paused if num_paused else 0.0
+    if speed != 1.0 and len(late_s):
+        times_s, late_s = np.array([0.0, *times_s, length_s]), np.array([late_s[0], *late_s, late_s[-1]])
+    return _Found(Drift(times_s=times_s * speed, late_s=late_s + times_s * (speed - 1)), agreement)
 
 
 def _mask(spans: Sequence[tuple[float, float]], length_s: float) -> NDArray[np.float32]:
