@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
+_SOUND_BEHIND_S = 2.0  # encoders fill the last packets of both; a sentence is longer
 _HIDDEN_FRAMES = ("vp8", "libvpx")  # codecs with packets that are never shown
 
 
@@ -97,7 +98,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     writer.add_dropped(decoding.damages)
     add_later_files(decoding.damages, path, at_s=decoded_s, settings=settings)
-    _add_odd_frames(decoding.damages, reader)
+    _add_places(decoding.damages, reader, sound_s=sound[1] if sound else 0.0)
     judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(
         decoded_s=decoded_s,
@@ -123,7 +124,11 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     )
 
 
-def _add_odd_frames(damages: Damages, reader: FilmReader) -> None:
+def _add_places(damages: Damages, reader: FilmReader, *, sound_s: float) -> None:
+    """Note what is odd in pictures that decode: single frames, and sound that goes on where there are none."""
+    if sound_s > reader.end_s + _SOUND_BEHIND_S:  # clips end with the pictures
+        behind = f"sound goes on for {sound_s - reader.end_s:.1f} s behind the last picture"
+        damages.add(behind, at_s=reader.end_s)
     for at_s in reader.odd_frames_s():
         if not damages.has_near(at_s):
             damages.add("a frame does not belong between those before and behind it", at_s=at_s)

@@ -9,6 +9,7 @@ import av
 import numpy as np
 import pytest
 import simplejpeg
+from films import film, flashes
 from preprocess_media import scene, tone, video
 
 from mmlake.errors import UnreadableItem
@@ -212,6 +213,14 @@ def test_sound_alone_is_no_video(tmp_path):
         frame.sample_rate, frame.pts = 16000, 0
         container.mux(stream.encode(frame))
     assert code_of(tmp_path / "a.mkv", sink.getvalue()) == 3003
+
+
+@pytest.mark.parametrize(("sound_s", "is_named"), [(3.9, False), (4.2, True), (30.0, True)])
+def test_sound_that_goes_on_behind_the_pictures_is_named(tmp_path, sound_s, is_named):
+    """A minute of it was in no clip and in no gap, and nothing said so."""
+    path = film(tmp_path / "talk.mp4", range(0, 2000, 40), flashes(50), sound=tone(sound_s))
+    places = video_track(path, settings=PreprocessSettings()).columns["damages"]
+    assert [(one["what"][:14], one["at_s"]) for one in places] == [("sound goes on ", pytest.approx(2.0))] * is_named
 
 
 @pytest.mark.parametrize(("rotation", "size"), [(0, (4, 3)), (90, (3, 4)), (-90, (3, 4)), (180, (4, 3))])
