@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from mmlake.picture_levels import levels
+
 if TYPE_CHECKING:
-    import numpy as np
     from PIL.Image import Image
 
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _PROGRAMS: Final = frozenset({"EPS", "WMF", "IPTC"})
 _HEIC: Final = re.compile(rb"....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)", re.DOTALL)
 _ALPHA_MODES: Final = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
+# whose fourth byte is filler in the files of many programs: zero throughout, it makes nothing transparent
+_FILLED: Final = frozenset({"BMP", "DIB", "TGA", "DDS", "SGI"})
 _LEAST_STD: Final = 2.0  # grey levels; a picture with less shows nothing (rule `blank`)
 LOSSY_FORMATS: Final = ("AVIF", "HEIF")  # as Pillow names them; both have a mode without loss that hardly anybody uses
 _FAINT_STD, _CLEARER = 12.0, 3.0  # one with less shows little, where another ground shows so many times as much
@@ -65,13 +68,16 @@ def picture_formats() -> tuple[str, ...]:
     """
     from PIL import Image, PngImagePlugin
 
+    from mmlake import deep_tiffs
+
     PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
     Image.init()
     with suppress(ImportError):
         import pillow_heif
 
         pillow_heif.register_heif_opener()
-    return tuple(name for name in Image.ID if name not in _PROGRAMS)
+    deep_tiffs.register()  # before Pillow's own TIFF, which takes some of them for others
+    return deep_tiffs.NAME, *(name for name in Image.ID if name not in {*_PROGRAMS, deep_tiffs.NAME})
 
 
 def draft_colour(picture: Image, side_px: int) -> None:
@@ -98,39 +104,9 @@ def shown(picture: Image) -> Image:
 
     ImageOps.exif_transpose(picture, in_place=True)  # copies only what it turns
     upright = opaque(picture)
-    if upright.mode.startswith("I"):
-        upright = Image.fromarray((np.asarray(upright).astype(np.float64) / 257).clip(0, 255).astype(np.uint8))
-    elif upright.mode == "F":
-        upright = Image.fromarray(np.rint(_float_levels(np.asarray(upright))).astype(np.uint8))
+    if upright.mode.startswith(("I", "F")):
+        upright = Image.fromarray(np.rint(levels(np.asarray(upright))).astype(np.uint8))
     return upright
-
-
-def stretched(values_HW: np.ndarray, bounds: tuple[float, float] | None = None) -> np.ndarray:
-    """The values as float32 levels 0..255 between these bounds, or between the least and the greatest of them; zeros
-    where these are one. What is no number is black, and what is infinite the nearer bound."""
-    import numpy as np
-
-    low, high = bounds or _finite_bounds(values_HW)
-    if high <= low:
-        return np.zeros(values_HW.shape, np.float32)
-    whole = values_HW if np.isfinite(values_HW).all() else np.nan_to_num(values_HW, nan=low, posinf=high, neginf=low)
-    levels: np.ndarray = (whole - np.float32(low)) * np.float32(255 / (high - low))
-    return levels
-
-
-def _finite_bounds(values_HW: np.ndarray) -> tuple[float, float]:
-    import numpy as np
-
-    finite = values_HW[np.isfinite(values_HW)]
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-
-
-def _float_levels(values_HW: np.ndarray) -> np.ndarray:
-    """Floats have no white of their own: programs keep fractions of it (PFM, scikit-image), levels of 8 bits, or what
-    an instrument measured, which is shown from its least to its greatest value."""
-    low, high = _finite_bounds(values_HW)
-    white = next((most for most in (1.0, 255.0) if low >= 0 and high <= most), None)
-    return stretched(values_HW, None if white is None else (0.0, white))
 
 
 def opaque(picture: Image) -> Image:
@@ -138,6 +114,8 @@ def opaque(picture: Image) -> Image:
     black where next to nothing of it is seen on white (white drawings and logos, light that glows)."""
     from PIL import Image, ImageStat
 
+    if picture.format in _FILLED and picture.mode == "RGBA" and picture.getchannel("A").getextrema() == (0, 0):
+        return picture.convert("RGB")
     if picture.mode == "LAB":
         return picture.convert("RGB")  # the one mode that Pillow makes no grey of
     is_deep = picture.mode.startswith(("I", "F"))  # 16 and 32 bit: no ground has that many levels

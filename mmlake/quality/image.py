@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats, stretched
+from mmlake.picture_levels import levels
+from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
@@ -101,9 +102,8 @@ def _shrunk(plane_HW: np.ndarray) -> np.ndarray:
 
 
 def _grey(picture: Image) -> np.ndarray:
-    # 16 and 32 bit: stretched over what they hold, since 8 bits would clip them all to white
-    if picture.mode.startswith(("I", "F")):
-        return stretched(np.asarray(picture, dtype=np.float32))
+    if picture.mode.startswith(("I", "F")):  # 16 and 32 bit, which 8 bits would clip to white
+        return levels(np.asarray(picture))
     return np.asarray(opaque(picture).convert("L"))
 
 
@@ -115,7 +115,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="13",
+        revision="14",
     ),
     DAMAGE_MEASUREMENT,
 )

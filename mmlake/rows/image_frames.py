@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
+from mmlake.formats.tiff import NotCopied, Tiff
 from mmlake.formats.tiff_pages import MARKS
 from mmlake.pictures import picture_formats
 from mmlake.preprocess import PreprocessSettings
-from mmlake.rows.tiff import NotCopied, Tiff
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -1,5 +1,5 @@
-"""One page of a TIFF as a TIFF of its own, without decoding: the page's directory and its strips or tiles are copied as
-they lie.
+"""One page of a TIFF, or one plane of it, as a TIFF of its own, without decoding: the page's directory and its strips
+or tiles are copied as they lie.
 
 So pixels are exact in every depth, colour space and compression. Layout: TIFF 6.0, and BigTIFF with 64-bit offsets.
 Reduced copies of a page (SubIFDs) are left out.
@@ -19,6 +19,9 @@ _SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11
 _INTEGERS: Final = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
 _WIDTH, _HEIGHT, _COMPRESSION, _SUB_IFDS = 256, 257, 259, 330
 _DATA: Final = {273: 279, 324: 325}  # offsets of strips and of tiles -> their sizes
+ORIENTATION: Final = 274
+_SAMPLES, _BITS, _PHOTOMETRIC, _EXTRA, _FORMAT, _PLANAR = 277, 258, 262, 338, 339, 284
+_BLACK_IS_ZERO: Final = 1
 _DIRECTORIES: Final = (34665, 34853)  # EXIF and GPS
 _OLD_JPEG: Final = 6  # its tables lie anywhere in the file, named by no size
 _MAX_PAGES: Final = 1 << 16
@@ -37,23 +40,27 @@ class _Entry:
 
 
 class Tiff:
-    """The pages of a TIFF. Raises UnreadableItem 3001 where the bytes are none, 3002 where they stop early."""
+    """The pages of a TIFF, or the first ones of them. Raises UnreadableItem 3001 where the bytes are none, 3002 where
+    they stop early."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, most: int = _MAX_PAGES) -> None:
         if data[:4] not in MARKS or len(data) < 8:
             raise UnreadableItem(3001, "the data do not begin as a TIFF does")
         self._data, self._order = data, "<" if data[:2] == b"II" else ">"
         self._big = data[2:4] in (b"+\0", b"\0+")
-        self._pages = page_places(data, most=_MAX_PAGES)
+        self._pages = page_places(data, most=most)
 
     @property
     def num_pages(self) -> int:
         return len(self._pages)
 
-    def page(self, index: int, *, max_pixels: int) -> bytes:
-        """The page as a file. Raises UnreadableItem 3002 where it is cut, 3004 above the pixels; NotCopied where
-        only a decoder can."""
+    def page(self, index: int, *, max_pixels: int, without: tuple[int, ...] = ()) -> bytes:
+        """The page as a file, but for the fields of these tags. Raises UnreadableItem 3002 where it is cut, 3004 above
+        the pixels; NotCopied where only a decoder can."""
         entries = self._entries(self._pages[index])
+        return self._checked([entry for entry in entries if entry.tag not in without], max_pixels)
+
+    def _checked(self, entries: list[_Entry], max_pixels: int) -> bytes:
         by_tag = {entry.tag: entry for entry in entries}
         width_px, height_px = (self._integers(by_tag[tag])[0] if tag in by_tag else 0 for tag in (_WIDTH, _HEIGHT))
         if not 0 < width_px * height_px <= max_pixels:
@@ -63,6 +70,29 @@ class Tiff:
         if _COMPRESSION in by_tag and self._integers(by_tag[_COMPRESSION])[0] == _OLD_JPEG:
             raise NotCopied
         return self._file(entries)
+
+    def stated(self, index: int) -> dict[int, tuple[int, ...]]:
+        """The fields of a page that are whole numbers, by tag. Raises UnreadableItem 3002 where it is cut."""
+        entries = self._entries(self._pages[index])
+        return {entry.tag: self._integers(entry) for entry in entries if entry.kind in _INTEGERS and entry.count}
+
+    def plane(self, index: int, nth: int, *, max_pixels: int) -> bytes:
+        """One sample of each pixel, as a grey picture that is not turned, of a page that keeps its samples in planes of
+        their own. Otherwise as `page`."""
+        entries = {entry.tag: entry for entry in self._entries(self._pages[index])}
+        num_planes = self._integers(entries[_SAMPLES])[0]
+        for tag in (tag for pair in _DATA.items() for tag in pair if tag in entries):
+            values = self._integers(entries[tag])
+            each = len(values) // num_planes
+            entries[tag] = self._pointer(tag, list(values[each * nth : each * (nth + 1)]))
+        for tag in (_BITS, _FORMAT):
+            if tag in entries:
+                entries[tag] = self._short(tag, self._integers(entries[tag])[0])
+        for tag, value in ((_SAMPLES, 1), (_PLANAR, 1), (_PHOTOMETRIC, _BLACK_IS_ZERO)):
+            entries[tag] = self._short(tag, value)
+        for tag in (_EXTRA, ORIENTATION):
+            entries.pop(tag, None)
+        return self._checked(sorted(entries.values(), key=lambda entry: entry.tag), max_pixels)
 
     def _number(self, at: int, kind: str) -> int:
         size = struct.calcsize(kind)
@@ -155,6 +185,9 @@ class Tiff:
     def _pointer(self, tag: int, offsets: list[int]) -> _Entry:
         kind, code = (16, "Q") if self._big else (4, "I")
         return _Entry(tag, kind, len(offsets), struct.pack(f"{self._order}{len(offsets)}{code}", *offsets))
+
+    def _short(self, tag: int, value: int) -> _Entry:
+        return _Entry(tag, 3, 1, struct.pack(self._order + "H", value))
 
 
 def _append(out: bytearray, data: bytes) -> int:
