@@ -28,6 +28,11 @@ _BLANKS = re.compile(r"\s+")
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _DISPLAYED = re.compile(r"\A\{\\(?:display|text)style\s+(.*)\}\Z", re.DOTALL)  # around each formula of a MediaWiki
 _WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE_WORDS = 8
+_INLINE = frozenset(
+    "a abbr b bdi bdo br cite code data del dfn em font i ins kbd mark q s samp small span strike strong sub sup "
+    "time tt u var wbr".split()
+)
 _MAX_ORDERED_LINES = 200  # each is sought in the whole page; what trafilatura adds to is short
 _HIDDEN = re.compile("hid|noprint")  # what a reader of the page does not see
 # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
@@ -61,6 +66,7 @@ def main_text(page: str) -> str:
         template.drop_tree()
     _write_formulas(tree)
     _unname_words(tree)
+    _name_paragraphs(tree)
     shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
     found = trafilatura.extract(
         tree, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
@@ -112,6 +118,29 @@ def _unname_words(tree: HtmlElement) -> None:
             for span in spans:
                 span.attrib.pop("class", None)
                 span.attrib.pop("id", None)
+
+
+def _name_paragraphs(tree: HtmlElement) -> None:
+    """Makes paragraphs of the divs without a name that stand between paragraphs and hold a sentence: where a page has
+    some paragraphs, trafilatura passes over the text of divs. Captions, boxes and teasers have names, or are links."""
+    holders = {one.getparent() for one in tree.iter("p") if _num_words(one) >= _SENTENCE_WORDS}
+    for div in list(tree.iter("div")) if holders else ():
+        if any(isinstance(child.tag, str) and child.tag not in _INLINE for child in div):
+            continue
+        outer, is_named = div, _is_named(div)
+        while (around := outer.getparent()) is not None and around.tag == "div" and len(around) == 1:
+            outer, is_named = around, is_named or _is_named(around)
+        num_linked = sum(_num_words(link) for link in div.iter("a"))
+        if around in holders and not is_named and _num_words(div) >= max(_SENTENCE_WORDS, 2 * num_linked):
+            div.tag = "p"
+
+
+def _is_named(element: HtmlElement) -> bool:
+    return any(element.get(name) for name in ("class", "id", "role"))
+
+
+def _num_words(element: HtmlElement) -> int:
+    return len(_WORD.findall(element.text_content()))
 
 
 def strip_tags(page: str) -> str:

@@ -202,3 +202,22 @@ def test_a_line_that_the_page_has_twice_moves_no_other():
     lines = [line for line in text.split("\n") if line.startswith("Part")]
     assert [text.index(line) for line in lines] == sorted(text.index(line) for line in lines)
     assert text.index("closed to all traffic") < text.index("Part 1")
+
+
+@pytest.mark.parametrize("around", ["<div>{}</div>", "<div><div>{}</div></div>"], ids=["bare", "nested"])
+def test_a_paragraph_that_is_a_div_stands_among_the_others(around):
+    """Where a page had some paragraphs, the text of its divs was lost."""
+    text = "In winter the storms throw waves over the outer wall of the harbour, and no <b>ferry</b> leaves."
+    page = f"<html><body><article><p>{ARTICLE}</p>{around.format(text)}<p>{ARTICLE}</p></article></body></html>"
+    assert read(page.encode(), "text/html").count("and no ferry leaves.") == 1
+
+
+@pytest.mark.parametrize(
+    "teaser",
+    ['<div class="promo">{}</div>', '<div id="box"><div>{}</div></div>', '<div><a href="/b">{}</a></div>'],
+    ids=["class", "id", "link"],
+)
+def test_a_box_and_a_teaser_between_paragraphs_are_no_paragraphs(teaser):
+    text = "Sign up today and get all the news of the harbour by mail every single morning."
+    page = f"<html><body><article><p>{ARTICLE}</p>{teaser.format(text)}<p>{ARTICLE}</p></article></body></html>"
+    assert "Sign up today" not in read(page.encode(), "text/html")
