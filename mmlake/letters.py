@@ -17,12 +17,14 @@ from typing import Final
 UNSPACED: Final = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
 )
+# what ends a sentence: before a space, and without one
+SPACED_ENDS: Final = ".!?…।॥؟۔።။។།"
+UNSPACED_ENDS: Final = "。！？｡"
 # one for ASCII, one for marks with a space behind them, one for marks without
 _PLAIN_END, _SPACED_END, _END = (
     re.compile(rf"(?<=[{signs}])\s+|\n+{other}")
-    for signs, other in ((".!?", ""), (".!?…।॥؟۔።။។།", ""), (".!?…।॥؟۔።။។།", "|(?<=[。！？｡])"))
+    for signs, other in ((".!?", ""), (SPACED_ENDS, ""), (SPACED_ENDS, f"|(?<=[{UNSPACED_ENDS}])"))
 )
-_UNSPACED_ENDS = "。！？｡"
 _JOINERS = "\u200c\u200d"  # within words of Persian, Sinhala, Malayalam and others
 _POINTS = range(10, 37)  # combining classes of the points of Hebrew, Arabic and Syriac, which most texts do without
 _LENGTHENED = "\u0640"
@@ -115,7 +117,7 @@ def sentences(text: str) -> list[str]:
     """The text cut at line ends and behind the signs that end a sentence; parts may be empty."""
     if text.isascii():
         return _PLAIN_END.split(text)
-    return (_END if any(sign in text for sign in _UNSPACED_ENDS) else _SPACED_END).split(text)
+    return (_END if any(sign in text for sign in UNSPACED_ENDS) else _SPACED_END).split(text)
 
 
 def plain(text: str) -> str:

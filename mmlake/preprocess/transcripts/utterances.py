@@ -15,13 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.letters import SPACED_ENDS, UNSPACED_ENDS
 from mmlake.preprocess.transcripts.pronunciation import tokens
 
 # W utterances, N places
 # a run of marks as a whole: 100,000 before a word were tried from each of them
-_SENTENCE_END = re.compile(r"(?<![.!?…。！？।؟])[.!?…。！？।؟]++[\"'”’»)\]]*+(?=\s|$)|[。！？]")
+_SENTENCE_END = re.compile(
+    rf"(?<![{SPACED_ENDS}{UNSPACED_ENDS}])[{SPACED_ENDS}{UNSPACED_ENDS}]++[\"'”’»)\]]*+(?=\s|$)|[{UNSPACED_ENDS}]"
+)
 # behind a word alone: 1,000 and 12:30 are one
-_CLAUSE_END = re.compile(r"(?<![,;:،؛–—])[,;:،؛–—]++[\"'”’»)\]]*+(?=\s|$)|[、，；：]")
+_CLAUSE_END = re.compile(r"(?<![,;:،؛–—፣፤፥၊])[,;:،؛–—፣፤፥၊]++[\"'”’»)\]]*+(?=\s|$)|[、，；：]")
 CLAUSE, SENTENCE = 1, 2  # what a word or a line ends; 0: neither
 _MAX_WORD_S = 10.0  # a word that lasts longer is none
 _AHEAD = 20  # words of a transcript that may be passed over to find the next spoken one
