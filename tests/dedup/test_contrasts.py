@@ -31,6 +31,9 @@ def are_apart(one: str, other: str, **arguments: bool) -> bool:
         ("The share rose on Monday in New York", "In New York the share rose on Thursday"),
         ("A girl holds a blue umbrella", "A girl is holding up an umbrella, a yellow one"),
         ("The window opens without a sound", "With a sound the window opens"),
+        ("The new bridge will be built next year", "The new bridge will not be built next year"),
+        ("This engine works below zero degrees", "This engine doesn't work below zero degrees"),
+        ("Nobody may enter the old mill", "Anybody may enter the old mill"),
     ],
 )
 def test_who_says_another_word_of_a_kind_says_something_else(one: str, other: str) -> None:
@@ -54,6 +57,12 @@ def test_who_says_another_word_of_a_kind_says_something_else(one: str, other: st
         ("A grey cat stops at the door", "A gray cat ends its walk at the door"),
         ("Copies it to the destination folder", "It is copied to the target folder"),
         ("He stands before the gate", "He stands there"),  # left out, and nothing in its place
+        ("The gate is not open at night", "The gate is closed at night"),  # denied, and the opposite
+        (
+            "An officer was singled out for not addressing the scandal at the hearing",
+            "For failing to address the scandal an officer had been singled out in the hearing",
+        ),  # denied in other words
+        ("Nobody may enter, and no dogs", "No dogs, and nobody enters"),  # both deny
         ("Der Zug fährt nach links", "Der Zug fährt nach rechts"),  # no English
         (
             "The first talks were held in a small hotel near the lake, guests recall, and nobody took any notes at all",
