@@ -282,6 +282,21 @@ def test_points_and_lengthened_letters_make_no_other_text(pointed, plain):
     assert verdict(pointed, plain)[0] == matching.SAME
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("کتاب‌های یک شهر کوچک در سال ۱۳۹۸", "كتاب‌هاي يك شهر كوچك در سال 1398"),  # keyboards of Persian and of Arabic
+        ("یہ کہانی ایک لڑکی کی ہے", "يه كهاني ايك لڑكي كي هے"),
+        ("مشى إلى المقهى في ليلة ٢٤", "مشي إلي المقهي في ليلة 24"),
+        ("गाँव में १२५ घर और ३ कुएँ हैं", "गाँव में 125 घर और 3 कुएँ हैं"),
+    ],
+    ids="persian urdu egyptian hindi".split(),
+)
+def test_letters_and_digits_of_another_keyboard_make_no_other_text(one, other):
+    """The same Persian page from two keyboards shared no word of five."""
+    assert verdict(one, other)[::2] == (matching.SAME, 1)
+
+
 def test_alef_with_hamza_and_vowels_of_hindi_are_letters():
     assert verdict("سأل رجل عن أمل كبير في آخر اليوم", "سال رجل عن امل كبير في اخر اليوم")[2] < 1
     assert verdict("काम मई में शुरू होगा और चलेगा", "कम मई मे शुर हगा और चलगा")[0] == matching.NONE

@@ -20,8 +20,8 @@ from mmlake.dedup.text.wordings import Wording
 # be a chance. On MSRpar none of 152 paraphrases is kept apart with 8, and 2 with 12
 _MOST_OTHERS = 8
 
-# the same, of texts of which one denies: in more words a retelling may deny as well, or add something. On MSRpar none of
-# 158 paraphrases is kept apart with 3, and 2 with 8
+# the same, of texts of which one denies: in more words a retelling may deny as well, or add something. On MSRpar none
+# of 158 paraphrases is kept apart with 3, and 2 with 8
 _MOST_WITH_DENIAL = 3
 _DENIALS: Final = """
 not no never none nobody nothing nowhere neither nor cannot cant wont dont doesnt didnt isnt arent wasnt werent hasnt
