@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable
 from typing import Final
@@ -27,13 +28,16 @@ _NO_WORD = re.compile(rf"[<(\[]?(?:https?://|www\.)\S+$|[A-Za-z0-9+/=_-]{{{_LONG
 _TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and the head of a table in Markdown
 # UTF-8 that was read in another encoding, replacement characters, controls
 _GARBLED = re.compile(f"{MISREAD}|[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
-# tags, entities and BBCode that an extraction left behind; quotes and dashes of plain-text conventions are none
+# tags, entities, BBCode, and the escapes of addresses and JSON, that an extraction left behind; quotes and dashes of
+# plain-text conventions are none
 _MARKUP = re.compile(
     r"</?[a-z][^<>]{0,400}>|<!--.{0,400}?-->|&(?:[a-z]{2,8}|#\d{1,6}|#x[0-9a-f]{1,6});"
-    r"|\[/?(?:b|i|u|url|img|quote|code)(?:=[^\]]{0,200})?\]",
+    r"|\[/?(?:b|i|u|url|img|quote|code)(?:=[^\]]{0,200})?\]"
+    r"|%[0-9a-f]{2}|\\(?:u[0-9a-f]{4}|\")",
     re.IGNORECASE,
 )
 _MARK = re.compile(r"[.,;:!?…。、，；：！？।॥؟،؛۔።፣፤၊။។]")
+_OWN_LETTERS, _ACCENTS = frozenset("ßẞøØłŁđĐæÆœŒıþÞðÐ"), range(200, 241)  # combining classes of marks around a letter
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…+|\.{3,}")
 _HEADING = re.compile(r"^#{1,6}(?=[ \t]+\S)", re.MULTILINE)
@@ -213,6 +217,21 @@ def _one_case_fraction(text: str) -> float | None:
     return of_one / total if total else None
 
 
+def _accented_fraction(text: str) -> float | None:
+    """Share of the letters that have an accent, or are Latin ones that ASCII lacks: what a copy in plain letters has
+    lost. Points of Hebrew and Arabic are none, nor are the wide letters of East Asian fonts."""
+    if text.isascii():
+        return 0.0 if _LETTER.search(text) else None
+    num_letters = sum(map(str.isalpha, text))
+    accented = [sign for sign in set(text) if sign.isalpha() and _is_accented(sign)]
+    return sum(map(text.count, accented)) / num_letters if num_letters else None
+
+
+def _is_accented(letter: str) -> bool:
+    parts = unicodedata.normalize("NFD", letter)
+    return letter in _OWN_LETTERS or (len(parts) > 1 and unicodedata.combining(parts[1]) in _ACCENTS)
+
+
 def _is_cased(text: str) -> bool:
     """Whether half of the letters and more have two cases."""
     if text.isascii():
@@ -240,6 +259,7 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "markup_fraction": _markup_fraction,
     "one_case_fraction": _one_case_fraction,
     "unpunctuated_fraction": _unpunctuated_fraction,
+    "accented_fraction": _accented_fraction,
 }
 TEXT_MEASUREMENTS = (
     Measurement(
