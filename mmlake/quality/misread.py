@@ -15,6 +15,7 @@ _LEADS, _FOLLOWING = (range(0xC2, 0xE0), range(0xE0, 0xF0), range(0xF0, 0xF5)), 
 _USUAL = "‘’“”›»–—…•·†‡™©®²¹ªº´‰\u00a0ŠŒŽšœžŸµƒ"
 _USUAL_AT_ENDS = "«¡¿£°³"  # the same, but never between a letter and a small one
 _NO_LETTERS = "×Ø"  # signs of measures, which stand before numbers and fractions
+_NOT_BEHIND_A_BREVE = "ˇ˘¤¦§¨¬±˛´µ¶·¸˝Ľľłąż"  # which Romanian words begin and end with, and of other letters have few
 _LETTERS_OF_MAC = "©®™´¨†°¢£§•¶ªºßÆØæøÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü"  # not π, ±, ∞ and the like: roots have these
 
 
@@ -48,8 +49,21 @@ def _pattern() -> str:
         f"(?<=[a-zA-Z])√{_any_of(_LETTERS_OF_MAC)}",
         "‚Ä[ôòúùìî¶¢]",
     ]
-    starts = _any_of(two + three + four)  # so that other scripts try one class instead of each of the ways
-    return "|".join([f"(?={starts})(?:{'|'.join(as_latin)})", *as_cyrillic, *as_mac, "ï¿½"])
+    console = _read_as("cp437", _FOLLOWING)
+    signs = _any_of("".join(sign for sign in console if not "\u2500" <= sign <= "\u259f"))
+    east = _any_of(_read_as("cp1250", _FOLLOWING))
+    as_others = [
+        f"(?:[ĂÄĹ]{east}){{2,}}|(?:[ŘŮ]{east}){{3,}}|(?:[ĐŃ]{east}){{3,}}|(?:[ÎĎ]{east}){{3,}}",
+        f"(?<=[a-z])[ĂĹ]{east}",  # no word goes on with a capital
+        f"Ĺ(?![ŠŤŽĽ]){east}|Ă[{_NOT_BEHIND_A_BREVE}]",
+        f"(?:[╨╤]{_any_of(console)}){{3,}}",
+        f"(?<=[a-zA-Z])[┬├─┼]{signs}",  # of a drawn tree or table, no letter stands before and behind a line
+        f"ß[║╗]{_any_of(console)}|ΓÇ{signs}",
+    ]
+    # so that other scripts try one class instead of each of the ways
+    starts, others = _any_of(two + three + four), "[ĂÄĹŘŮĐŃÎĎ╨╤┬├─┼ßΓ]"
+    first, second = (f"(?={begin})(?:{'|'.join(ways)})" for begin, ways in ((starts, as_latin), (others, as_others)))
+    return "|".join([first, second, *as_cyrillic, *as_mac, "ï¿½"])
 
 
 MISREAD: Final = _pattern()

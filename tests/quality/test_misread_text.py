@@ -58,6 +58,17 @@ def test_utf8_read_as_windows_1251_is_garbled(language: str) -> None:
     assert is_garbled(RIGHT[language].encode().decode("cp1251", "ignore"))
 
 
+@pytest.mark.parametrize("language", ["Czech", "Polish", "Bulgarian", "Ukrainian", "Greek", "Arabic", "quotes"])
+def test_utf8_read_as_windows_1250_is_garbled(language: str) -> None:
+    """As programs of Central Europe read it."""
+    assert is_garbled(RIGHT[language].encode().decode("cp1250", "ignore"))
+
+
+@pytest.mark.parametrize("language", ["Czech", "Polish", "Vietnamese", "Bulgarian", "Ukrainian", "quotes"])
+def test_utf8_read_in_the_code_page_of_a_console_is_garbled(language: str) -> None:
+    assert is_garbled(RIGHT[language].encode().decode("cp437"))
+
+
 @pytest.mark.parametrize("text", ["Le régime du château", "Der Weiß-Bär", RIGHT["Hebrew"], RIGHT["quotes"]])
 def test_utf8_read_as_mac_roman_is_garbled(text: str) -> None:
     assert is_garbled(text.encode().decode("mac_roman"))
@@ -75,6 +86,8 @@ def test_what_was_read_twice_in_a_wrong_encoding_is_garbled() -> None:
         "¡YO SÉ! ¿POR QUÉ? QUÉ¿ SÉ¡ VÝŠE, NÍŽE, BÍŽ: « café », « CAFÉ », « ÉTÉ » et “café…” — “‘été’”",
         "НІЧОГО НЕ РІЗНІШЕ: МІСІЇ, ПОЛІЦІЇ, ЛІЦЕНЗІЇ. Поздрављамо. ПоздравЂаво, ЊЕЊЕ.",
         "The diagonal is a√2, the root is √π or 2√π, and x√y. └── é ├── à │ “été” – “à” —",
+        "„ŢARĂ…” CASĂ™ PĂŞUNE, Ăştia VARĂ – MÂNĂ’ «STRADĂ» STĹP VĹČA KĹB, ŘŮRA ŇOUMA ĐŠ ĐAK, Ďáblův Říman.",
+        "a ├── b │ c ┼ d ┬ é ── à | ß║ ═╤═╤═ ╨ ╨ ΓΕΙΑ Γ ΓÉ",
         "IRMÃO, MAÇÃ, “IRMÃ” e ‘MAÇÃ’ – MANHÃ… ROMÂNIA “Â” There are a lot of Ã’s here.",
     ],
 )
