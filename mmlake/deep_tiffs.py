@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.tiff import ORIENTATION, NotCopied, Tiff
+from mmlake.formats.tiff import NotCopied, Tiff
 from mmlake.formats.tiff_pages import MARKS
 from mmlake.picture_levels import levels, white
 
@@ -35,6 +35,7 @@ _LEAST_ALPHA: Final = 1 / 65_535
 _PLANES: Final = 2
 _MAX_BYTES: Final = 1 << 30  # of decoded samples, which are held at once
 _DEFAULTS: Final[dict[int, tuple[int, ...]]] = {258: (1,), 277: (1,), 339: (1,), 284: (1,), 274: (1,), 338: (0,)}
+_ASKED: Final = frozenset((256, 257, 262, *_DEFAULTS))
 
 
 @functools.lru_cache(maxsize=1)
@@ -78,8 +79,9 @@ def register() -> None:
             """Goes to a page. Raises EOFError behind the last one."""
             if not 0 <= frame < self.n_frames:
                 raise EOFError("no more pages")
-            self._is_loaded = self._is_loaded and frame == self._at
-            self._at = frame
+            if frame != self._at:
+                self._at, self._is_loaded = frame, False
+                self._size = _size(self._tiff, frame)
 
         def tell(self) -> int:
             """The number of the page."""
@@ -105,7 +107,7 @@ class _Page:
     @classmethod
     def of(cls, tiff: Tiff, index: int) -> _Page | None:
         """None where Pillow reads the page, or nothing does. Raises LookupError where it lacks a size."""
-        stated = _DEFAULTS | tiff.stated(index)
+        stated = _DEFAULTS | tiff.stated(index, _ASKED)
         width, height, photometric = (stated[tag][0] for tag in (256, 257, 262))
         (num_samples, planar, orientation, extra), kinds = (stated[tag][0] for tag in (277, 284, 274, 338)), stated[339]
         kind, bits = kinds[0], stated[258][0]
@@ -128,6 +130,15 @@ class _Page:
         return self.num_samples == 4 and self.extra in (_PREMULTIPLIED, _ALPHA)
 
 
+def _size(tiff: Tiff, index: int) -> tuple[int, int]:
+    """Width and height of a page. Raises OSError."""
+    try:
+        stated = tiff.stated(index, _ASKED)
+        return stated[256][0], stated[257][0]
+    except (UnreadableItem, LookupError) as error:
+        raise OSError("the page does not say how large it is") from error
+
+
 def _picture(tiff: Tiff, index: int) -> Image:
     """The page decoded. Raises OSError, UnreadableItem, NotCopied, LookupError."""
     from PIL import Image
@@ -145,7 +156,7 @@ def _picture(tiff: Tiff, index: int) -> Image:
         planes = [_decoded(tiff.plane(index, nth, max_pixels=num_pixels)) for nth in range(page.num_samples)]
         values_HWC = np.concatenate(planes, axis=-1)
     else:
-        values_HWC = _decoded(tiff.page(index, max_pixels=num_pixels, without=(ORIENTATION,)))
+        values_HWC = _decoded(tiff.pixels(index, max_pixels=num_pixels))
     if values_HWC.shape != (page.height, page.width, page.num_samples):
         raise OSError("the page does not have the pixels that it states")
     return _shown(values_HWC, page)

@@ -19,8 +19,12 @@ _SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11
 _INTEGERS: Final = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
 _WIDTH, _HEIGHT, _COMPRESSION, _SUB_IFDS = 256, 257, 259, 330
 _DATA: Final = {273: 279, 324: 325}  # offsets of strips and of tiles -> their sizes
-ORIENTATION: Final = 274
 _SAMPLES, _BITS, _PHOTOMETRIC, _EXTRA, _FORMAT, _PLANAR = 277, 258, 262, 338, 339, 284
+# of a page's pixels as they are stored: size, samples, compression and its parameters, strips and tiles
+_PIXELS: Final = frozenset(
+    (256, 257, 258, 259, 262, 266, 273, 277, 278, 279, 284, 292, 317, 322, 323, 324, 325, 338, 339, 347)
+)
+_FEW: Final = 64  # values of a field that says what the samples are
 _BLACK_IS_ZERO: Final = 1
 _DIRECTORIES: Final = (34665, 34853)  # EXIF and GPS
 _OLD_JPEG: Final = 6  # its tables lie anywhere in the file, named by no size
@@ -54,11 +58,15 @@ class Tiff:
     def num_pages(self) -> int:
         return len(self._pages)
 
-    def page(self, index: int, *, max_pixels: int, without: tuple[int, ...] = ()) -> bytes:
-        """The page as a file, but for the fields of these tags. Raises UnreadableItem 3002 where it is cut, 3004 above
-        the pixels; NotCopied where only a decoder can."""
-        entries = self._entries(self._pages[index])
-        return self._checked([entry for entry in entries if entry.tag not in without], max_pixels)
+    def page(self, index: int, *, max_pixels: int) -> bytes:
+        """The page as a file. Raises UnreadableItem 3001, 3002 where it is cut, 3004 above the pixels; NotCopied where
+        only a decoder can."""
+        return self._checked(self._entries(self._pages[index]), max_pixels)
+
+    def pixels(self, index: int, *, max_pixels: int) -> bytes:
+        """The page without what says nothing of its pixels as they are stored: without metadata, not turned. Otherwise
+        as `page`."""
+        return self._checked(self._entries(self._pages[index], only=_PIXELS), max_pixels)
 
     def _checked(self, entries: list[_Entry], max_pixels: int) -> bytes:
         by_tag = {entry.tag: entry for entry in entries}
@@ -71,15 +79,16 @@ class Tiff:
             raise NotCopied
         return self._file(entries)
 
-    def stated(self, index: int) -> dict[int, tuple[int, ...]]:
-        """The fields of a page that are whole numbers, by tag. Raises UnreadableItem 3002 where it is cut."""
-        entries = self._entries(self._pages[index])
-        return {entry.tag: self._integers(entry) for entry in entries if entry.kind in _INTEGERS and entry.count}
+    def stated(self, index: int, tags: frozenset[int]) -> dict[int, tuple[int, ...]]:
+        """Those of the fields of these tags that are some whole numbers. Raises UnreadableItem 3001, 3002."""
+        entries = self._entries(self._pages[index], only=tags)
+        few = [entry for entry in entries if entry.kind in _INTEGERS and 0 < entry.count <= _FEW]
+        return {entry.tag: self._integers(entry) for entry in few}
 
     def plane(self, index: int, nth: int, *, max_pixels: int) -> bytes:
-        """One sample of each pixel, as a grey picture that is not turned, of a page that keeps its samples in planes of
-        their own. Otherwise as `page`."""
-        entries = {entry.tag: entry for entry in self._entries(self._pages[index])}
+        """One sample of each pixel, as a grey picture, of a page that keeps its samples in planes of their own.
+        Otherwise as `pixels`."""
+        entries = {entry.tag: entry for entry in self._entries(self._pages[index], only=_PIXELS)}
         num_planes = self._integers(entries[_SAMPLES])[0]
         for tag in (tag for pair in _DATA.items() for tag in pair if tag in entries):
             values = self._integers(entries[tag])
@@ -90,8 +99,7 @@ class Tiff:
                 entries[tag] = self._short(tag, self._integers(entries[tag])[0])
         for tag, value in ((_SAMPLES, 1), (_PLANAR, 1), (_PHOTOMETRIC, _BLACK_IS_ZERO)):
             entries[tag] = self._short(tag, value)
-        for tag in (_EXTRA, ORIENTATION):
-            entries.pop(tag, None)
+        entries.pop(_EXTRA, None)
         return self._checked(sorted(entries.values(), key=lambda entry: entry.tag), max_pixels)
 
     def _number(self, at: int, kind: str) -> int:
@@ -102,16 +110,25 @@ class Tiff:
             )
         return int(struct.unpack_from(self._order + kind, self._data, at)[0])
 
-    def _entries(self, at: int) -> list[_Entry]:
+    def _entries(self, at: int, *, only: frozenset[int] | None = None) -> list[_Entry]:
         count, first, size = (self._number(at, "Q"), at + 8, 20) if self._big else (self._number(at, "H"), at + 2, 12)
         if first + size * count > len(self._data):
             raise UnreadableItem(
                 3002, f"the TIFF of size_bytes={len(self._data)} ends inside a directory of {count} fields"
             )
-        return [entry for number in range(count) if (entry := self._entry(first + size * number)) is not None]
+        entries, num_bytes = list[_Entry](), 0
+        for at_field in range(first, first + size * count, size):
+            entry = self._entry(at_field, only)
+            num_bytes += 0 if entry is None else len(entry.data)
+            if num_bytes > len(self._data):  # all of them may name the same bytes
+                raise UnreadableItem(3001, f"num_bytes={num_bytes} of fields not in [0, {len(self._data)}]")
+            entries += [] if entry is None else [entry]
+        return entries
 
-    def _entry(self, at: int) -> _Entry | None:
+    def _entry(self, at: int, only: frozenset[int] | None) -> _Entry | None:
         tag, kind = self._number(at, "H"), self._number(at + 2, "H")
+        if only is not None and tag not in only:
+            return None
         count, place, room = (
             (self._number(at + 4, "Q"), at + 12, 8) if self._big else (self._number(at + 4, "I"), at + 8, 4)
         )

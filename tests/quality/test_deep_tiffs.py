@@ -13,6 +13,7 @@ from PIL import Image
 from quality_media import measures_of, track
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats.tiff import Tiff
 from mmlake.loader.decode import DECODERS
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.settings import PreprocessSettings
@@ -128,6 +129,13 @@ def test_later_pages_are_read_whatever_they_hold() -> None:
     assert (found["num_frames"], found["damages"]) == (3, [])
 
 
+def test_a_later_page_that_is_too_large_is_damage_and_not_decoded() -> None:
+    wide = np.zeros((_HEIGHT, 4 * _WIDTH, 3), "u1")
+    settings = PreprocessSettings(max_pixels=_HEIGHT * _WIDTH)
+    (damage,) = image_track(tiff(_COLOURS.astype("f4"), wide), settings=settings)["damages"]
+    assert "larger than" in damage["what"]
+
+
 def test_the_picture_is_upright() -> None:
     data = tiff(_COLOURS.astype("f4"), t274=6)
     found = image_track(data, settings=PreprocessSettings())
@@ -146,6 +154,25 @@ def test_a_page_that_is_cut_off_is_a_row() -> None:
     with pytest.raises(UnreadableItem) as raised:
         image_track(bytes(blank), settings=PreprocessSettings())
     assert raised.value.code == 3001
+
+
+def test_fields_that_all_name_the_same_bytes_take_no_memory() -> None:
+    """60,000 fields of a megabyte each would take 60 GB."""
+    num_fields, body = 60_000, bytes(1 << 20)
+    fields = b"".join(struct.pack("<HHII", 273, 1, len(body), 8) for _ in range(num_fields))
+    data = b"II*\0" + struct.pack("<I", 8 + len(body)) + body + struct.pack("<H", num_fields) + fields + bytes(4)
+    with pytest.raises(UnreadableItem) as raised:
+        Tiff(data).page(0, max_pixels=100)
+    assert raised.value.code == 3001
+    with pytest.raises(UnreadableItem):
+        image_track(data, settings=PreprocessSettings())
+
+
+def test_a_private_field_that_leads_out_of_the_file_costs_no_picture() -> None:
+    data = bytearray(tiff(_COLOURS.astype("f4"), t65000=7))
+    at = data.rindex(struct.pack("<HHI", 65_000, 4, 1))
+    struct.pack_into("<II", data, at + 4, 1_000, len(data))
+    np.testing.assert_allclose(DECODERS["image"](bytes(data)), _COLOURS * 255, atol=1.01)
 
 
 def coded(picture: Image.Image, name: str) -> bytes:
