@@ -28,7 +28,7 @@ _BLANKS = re.compile(r"\s+")
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _DISPLAYED = re.compile(r"\A\{\\(?:display|text)style\s+(.*)\}\Z", re.DOTALL)  # around each formula of a MediaWiki
 _WORD = re.compile(r"[^\W\d_]+")
-_SENTENCE_WORDS = 8
+_SENTENCE_WORDS, _BOXES = 8, ("div", "section", "center")
 _INLINE = frozenset(
     "a abbr b bdi bdo br cite code data del dfn em font i ins kbd mark q s samp small span strike strong sub sup "
     "time tt u var wbr".split()
@@ -121,14 +121,15 @@ def _unname_words(tree: HtmlElement) -> None:
 
 
 def _name_paragraphs(tree: HtmlElement) -> None:
-    """Makes paragraphs of the divs without a name that stand between paragraphs and hold a sentence: where a page has
-    some paragraphs, trafilatura passes over the text of divs. Captions, boxes and teasers have names, or are links."""
+    """Makes paragraphs of the divs and sections without a name that stand between paragraphs and hold a sentence: where
+    a page has some paragraphs, trafilatura passes over the text of others. Captions, boxes and teasers have names, or
+    are links."""
     holders = {one.getparent() for one in tree.iter("p") if _num_words(one) >= _SENTENCE_WORDS}
-    for div in list(tree.iter("div")) if holders else ():
+    for div in list(tree.iter(*_BOXES)) if holders else ():
         if any(isinstance(child.tag, str) and child.tag not in _INLINE for child in div):
             continue
         outer, is_named = div, _is_named(div)
-        while (around := outer.getparent()) is not None and around.tag == "div" and len(around) == 1:
+        while (around := outer.getparent()) is not None and around.tag in _BOXES and len(around) == 1:
             outer, is_named = around, is_named or _is_named(around)
         num_linked = sum(_num_words(link) for link in div.iter("a"))
         if around in holders and not is_named and _num_words(div) >= max(_SENTENCE_WORDS, 2 * num_linked):

@@ -204,7 +204,11 @@ def test_a_line_that_the_page_has_twice_moves_no_other():
     assert text.index("closed to all traffic") < text.index("Part 1")
 
 
-@pytest.mark.parametrize("around", ["<div>{}</div>", "<div><div>{}</div></div>"], ids=["bare", "nested"])
+@pytest.mark.parametrize(
+    "around",
+    ["<div>{}</div>", "<div><div>{}</div></div>", "<section>{}</section>", "<center>{}</center>"],
+    ids="bare nested section centred".split(),
+)
 def test_a_paragraph_that_is_a_div_stands_among_the_others(around):
     """Where a page had some paragraphs, the text of its divs was lost."""
     text = "In winter the storms throw waves over the outer wall of the harbour, and no <b>ferry</b> leaves."
