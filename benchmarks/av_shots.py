@@ -18,10 +18,10 @@ from pathlib import Path
 
 import cv2
 
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import DedupSettings
 from mmlake.dedup.video.fingerprints import KeptFilm, fingerprint
-from mmlake.film_frames import FrameKeeper
+from mmlake.media.decoders import frames, open_media, picture_stream
+from mmlake.media.film_frames import FrameKeeper
 from mmlake.preprocess.containers.container import Decoding, FrameClock
 from mmlake.preprocess.settings import KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.visual.film_reader import FilmReader

@@ -34,9 +34,9 @@ import numpy as np
 import soundfile
 import soxr
 
-from mmlake.decoders import frames, open_media
 from mmlake.dedup.audio.fingerprints import fingerprint
 from mmlake.loader import DECODERS
+from mmlake.media.decoders import frames, open_media
 from mmlake.preprocess import AlignSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.settings import PreprocessSettings

@@ -48,7 +48,7 @@ from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.survivors import in_order
 from mmlake.engine import Engine, EngineSettings
-from mmlake.picture_pieces import pieces
+from mmlake.media.picture_pieces import pieces
 
 _PART = 50_000
 _PICTURES = 1_000  # made at once

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from benchmarks.dedup_edits import Edit, Report
 from mmlake import dedup, schemas
-from mmlake.decoders import placed_sound
 from mmlake.dedup import DedupSettings
 from mmlake.dedup.audio import fingerprints
 from mmlake.dedup.criteria import CLOSENESS
+from mmlake.media.decoders import placed_sound
 from mmlake.quality.audio import _Source
 from mmlake.quality.audio_fidelity import coded_kbps, is_lossless
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import frames, open_media, picture_stream, placed_sound
 from mmlake.errors import UnreadableItem
-from mmlake.sound_conversion import mixed
+from mmlake.media.decoders import frames, open_media, picture_stream, placed_sound
+from mmlake.media.sound_conversion import mixed
 
 MAX_LAG_S = 0.005  # of a sound that is where it claims to be; FLAC is exact, AAC was never more than 0.1 ms off
 _SEARCHED_S = 1.0  # to either side

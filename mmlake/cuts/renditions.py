@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmlake.cuts.runner import as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, num_pixels
+from mmlake.media.decoders import FORMATS, num_pixels
 
 
 def preview(film: bytes, *, max_height_px: int = 240, settings: CutSettings) -> bytes:

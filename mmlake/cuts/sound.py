@@ -18,9 +18,9 @@ import numpy as np
 
 from mmlake.cuts.runner import FAILED
 from mmlake.cuts.video import Span
-from mmlake.decoders import open_media, placed_sound, sound_stream
 from mmlake.errors import UnreadableItem
-from mmlake.sound_conversion import mixed
+from mmlake.media.decoders import open_media, placed_sound, sound_stream
+from mmlake.media.sound_conversion import mixed
 
 SOUND_RATE_HZ = 16_000
 _BLOCK_SAMPLES = 1 << 16

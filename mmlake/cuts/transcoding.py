@@ -15,11 +15,11 @@ from typing import Any
 from mmlake.cuts.cache import Cut, commit, known
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, program_digest, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, num_pixels, open_media, picture_stream, playable_sound
 from mmlake.durable import make_directory
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.formats.transport_clock import on_one_clock
 from mmlake.locks import waiting_lock
+from mmlake.media.decoders import FORMATS, num_pixels, open_media, picture_stream, playable_sound
+from mmlake.media.transport_clock import on_one_clock
 from mmlake.records import canonical_json, digest_of
 
 _FORMAT = 1  # counted up when the code makes other bytes of the same rendition and program

@@ -15,9 +15,9 @@ from typing import Any
 
 from mmlake.cuts.runner import FAILED, IS_X86, as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
-from mmlake.decoders import FORMATS, open_media, picture_stream, playable_sound
 from mmlake.errors import UnreadableItem
-from mmlake.formats.transport_clock import on_one_clock
+from mmlake.media.decoders import FORMATS, open_media, picture_stream, playable_sound
+from mmlake.media.transport_clock import on_one_clock
 
 # Frames are 100 us or more apart, while the start of a span is rounded to 1 us: from so much earlier on, its first
 # frame is there and the one before it is not.

@@ -43,7 +43,7 @@ from mmlake.dedup.video import fingerprints as video_fingerprints
 from mmlake.dedup.video import matcher as video_matcher
 from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
-from mmlake.film_frames import STEP_S
+from mmlake.media.film_frames import STEP_S
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 from mmlake.spans import Row, Span, span_of

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
-from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream, sound_containers, sound_stream
 from mmlake.embed import media as media_of
 from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
@@ -25,6 +24,7 @@ from mmlake.embed.media import Media, check_pictures
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import turn_of, upright
+from mmlake.media.decoders import check_sample_rate, frames, open_media, picture_stream, sound_containers, sound_stream
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, signed
 from mmlake.spans import Shared

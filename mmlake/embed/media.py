@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.pictures import picture_formats, shown
+from mmlake.media.pictures import picture_formats, shown
 from mmlake.spans import SPAN_COLUMNS, Shared, Sound, span_of
 from mmlake.store import Blobs
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.pictures import picture_formats, shown
+from mmlake.media.pictures import picture_formats, shown
 
 # modality -> name; for video the caller distorts its keyframes
 DISTORTIONS: Final = {"image": "crop-resize-jpeg", "video": "crop-resize-jpeg", "audio": "trim-gain-noise"}

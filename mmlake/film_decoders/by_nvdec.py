@@ -10,10 +10,10 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mmlake.decoders import open_media
 from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.refusals import CODEC_UNSUPPORTED, refusal
-from mmlake.stamps import Stamps
+from mmlake.media.decoders import open_media
+from mmlake.media.stamps import Stamps
 
 if TYPE_CHECKING:
     from av.container import InputContainer

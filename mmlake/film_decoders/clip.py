@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mmlake.decoders import open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.rows import pictures
 from mmlake.film_decoders.settings import PYAV, DecodeSettings
 from mmlake.film_decoders.turns import upright
+from mmlake.media.decoders import open_media, picture_stream
 
 _CLOCK_SLACK_S = 5e-5  # containers round to a millisecond and less: the 12th of 24 frames is due at half a second
 _MAX_ASPECT = 4.0  # of a pixel, as where tracks are made

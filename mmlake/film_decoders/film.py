@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders.turns import turn_of
+from mmlake.media.decoders import frames, open_media, picture_stream
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import SettingsError
 from mmlake.film_decoders.by_dali import dali_pictures
 from mmlake.film_decoders.by_nvdec import nvdec_pictures
@@ -19,7 +18,8 @@ from mmlake.film_decoders.film import Film, Picture, Refused
 from mmlake.film_decoders.refusals import DEVICE_FAILED
 from mmlake.film_decoders.settings import PYAV, DecodeSettings
 from mmlake.film_decoders.streams import stream_slot
-from mmlake.formats.transport_clock import on_one_clock
+from mmlake.media.decoders import frames, open_media, picture_stream
+from mmlake.media.transport_clock import on_one_clock
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

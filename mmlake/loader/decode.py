@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from mmlake.decoders import check_sample_rate, placed_sound
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import Clip, DecodeSettings, decode_clip, film_decoder
-from mmlake.formats.jpegs import split_jpegs
 from mmlake.formats.media_containers import starts_as_mpeg_audio
-from mmlake.formats.ogg_pages import is_chained
+from mmlake.media.decoders import check_sample_rate, placed_sound
+from mmlake.media.jpegs import split_jpegs
+from mmlake.media.ogg_pages import is_chained
+from mmlake.media.pictures import picture_formats, shown
+from mmlake.media.sound_conversion import mixed
 from mmlake.media_names import endings_of
-from mmlake.pictures import picture_formats, shown
-from mmlake.sound_conversion import mixed
 from mmlake.speech.mel import log_mel
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.decoders import one_page_sound, open_link, sound_stream
 from mmlake.errors import UnreadableItem
-from mmlake.formats import ogg_pages
+from mmlake.media import ogg_pages
+from mmlake.media.decoders import one_page_sound, open_link, sound_stream
+from mmlake.media.sound_conversion import mixed
 from mmlake.preprocess.containers.bare_streams import check_bytes, is_without_length
 from mmlake.preprocess.containers.container import (
     Decoding,
@@ -26,7 +27,6 @@ from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_coun
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
-from mmlake.sound_conversion import mixed
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from mmlake.formats.matroska_checksums import EBML, bad_elements
-from mmlake.formats.ogg_pages import bad_pages
+from mmlake.media.ogg_pages import bad_pages
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:

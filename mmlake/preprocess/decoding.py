@@ -42,7 +42,7 @@ class Decoded:
     columns: dict[str, object]
     keyframes: tuple[Keyframe, ...] = ()
     flac: bytes | None = None  # mono 16 kHz
-    frames: bytes | None = None  # of a film, small and on a time grid (`mmlake.film_frames`)
+    frames: bytes | None = None  # of a film, small and on a time grid (`mmlake.media.film_frames`)
     needs_transcript: bool = False  # the source gave no words; speech is recognized where there is sound
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.png_chunks import bad_chunks
-from mmlake.formats.tiff_pages import MARKS, page_places
-from mmlake.pictures import lacks_decoder, picture_formats
+from mmlake.media.pictures import lacks_decoder, picture_formats
+from mmlake.media.png_chunks import bad_chunks
+from mmlake.media.tiff_pages import MARKS, page_places
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmlake.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.errors import SettingsError
 from mmlake.formats.text_encodings import MIN_DAMAGED_FRACTION
+from mmlake.media.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.speech import SILERO, VOICE_DETECTORS
 
 _MAX_UNIT_S = 86_400.0  # a day

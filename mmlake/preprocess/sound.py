@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmlake.decoders import check_sample_rate
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import check_sample_rate
+from mmlake.media.sound_conversion import channel_instead, is_quiet
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
-from mmlake.sound_conversion import channel_instead, is_quiet
 
 if TYPE_CHECKING:
     from av import AudioFrame

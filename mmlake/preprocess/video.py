@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlake.decoders import open_link, picture_stream, sound_stream
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
+from mmlake.media.decoders import open_link, picture_stream, sound_stream
+from mmlake.media.video_quantizer import EXPORT
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
 from mmlake.preprocess.containers.container import (
     Decoding,
@@ -28,7 +29,6 @@ from mmlake.preprocess.visual.film_reader import FilmReader
 from mmlake.preprocess.visual.gops import GopReader
 from mmlake.preprocess.visual.keyframes import Keyframe
 from mmlake.preprocess.visual.planes import pixel_aspect
-from mmlake.video_quantizer import EXPORT
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
@@ -46,7 +46,7 @@ class VideoDecoded:
     columns: dict[str, object]
     keyframes: list[Keyframe]
     flac: bytes | None
-    frames: bytes | None  # small ones (`mmlake.film_frames`)
+    frames: bytes | None  # small ones (`mmlake.media.film_frames`)
 
 
 def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmlake.decoders import placed_sound
+from mmlake.media.decoders import placed_sound
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, coded_kbps, is_lossless
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.loudness import Loudness

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import sound_containers, sound_stream
-from mmlake.formats.ogg_pages import is_chained
+from mmlake.media.decoders import sound_containers, sound_stream
+from mmlake.media.ogg_pages import is_chained
 from mmlake.quality.measurement import Measures
 
 if TYPE_CHECKING:

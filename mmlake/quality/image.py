@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.picture_levels import levels
-from mmlake.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
+from mmlake.media.picture_levels import levels
+from mmlake.media.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmlake.decoders import open_media, picture_stream
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import open_media, picture_stream
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import frames, open_media, picture_stream
+from mmlake.media.video_quantizer import EXPORT, quantizer_step
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.resampling import Profiles, profiles, resampled_at
 from mmlake.spans import Span
-from mmlake.video_quantizer import EXPORT, quantizer_step
 
 if TYPE_CHECKING:
     from av import VideoFrame

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mmlake.pictures import picture_formats, shown
+from mmlake.media.pictures import picture_formats, shown
 
 _MAX_PIXELS = 64_000_000
 # offset, bytes, type. SVG is not among them: it is a document, not a picture

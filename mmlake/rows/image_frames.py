@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.tiff import NotCopied, Tiff
-from mmlake.formats.tiff_pages import MARKS
-from mmlake.pictures import picture_formats
+from mmlake.media.pictures import picture_formats
+from mmlake.media.tiff import NotCopied, Tiff
+from mmlake.media.tiff_pages import MARKS
 from mmlake.preprocess import PreprocessSettings
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
 from mmlake.letters import count_words
+from mmlake.media.pictures import picture_formats
 from mmlake.modalities import MODALITIES
-from mmlake.pictures import picture_formats
 from mmlake.quality.image import luma
 from mmlake.quality.text import MEASURES
 from mmlake.rows.filter import Filter

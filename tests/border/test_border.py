@@ -209,7 +209,7 @@ def test_files_of_media_are_opened_in_one_place():
         and ast.unparse(node.func) == "av.open"
         and not any(isinstance(one, ast.Constant) and one.value == "w" for one in node.args)
     ]
-    assert reads == ["mmlake/decoders.py"]
+    assert reads == ["mmlake/media/decoders.py"]
 
 
 def test_every_exception_is_caught_at_the_border_alone():

@@ -12,11 +12,11 @@ import pytest
 
 from mmlake.compute import Executor
 from mmlake.cuts import CutSettings, Span, cut_film
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import DedupSettings
 from mmlake.dedup.video import fingerprints
 from mmlake.embed import EmbedSettings, encode_file_query
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import frames, open_media, picture_stream
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.video import video_track

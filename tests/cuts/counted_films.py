@@ -14,7 +14,7 @@ import av
 import numpy as np
 
 from mmlake.cuts import Span
-from mmlake.decoders import frames, open_media, picture_stream
+from mmlake.media.decoders import frames, open_media, picture_stream
 
 NUM_BARS = 12
 RATE = 25

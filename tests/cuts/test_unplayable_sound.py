@@ -11,7 +11,7 @@ import pytest
 
 from mmlake.cuts import CutSettings, cut_film
 from mmlake.cuts.runner import program
-from mmlake.decoders import open_media, playable_sound, sound_stream
+from mmlake.media.decoders import open_media, playable_sound, sound_stream
 from tests.cuts.counted_films import counted_film, span_of
 
 SECRET = ("-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "00" * 16, "-encryption_kid", "11" * 16)

@@ -10,7 +10,7 @@ import pytest
 
 from mmlake.dedup import DedupSettings
 from mmlake.dedup.video import fingerprints as video_fingerprints
-from mmlake.film_frames import kept_frames
+from mmlake.media.film_frames import kept_frames
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
 from mmlake.store import BlobStore
@@ -65,7 +65,7 @@ def test_kept_frames_are_packed_as_lists_of_them_would_be_and_no_worker_imports_
 _PACKED = """
 import io, sys
 import numpy as np, pyarrow as pa
-from mmlake import film_frames as kept
+from mmlake.media import film_frames as kept
 rng = np.random.default_rng(1)
 for has_all in (False, True):  # the last one's bytes are compared
     keeper = kept.FrameKeeper()

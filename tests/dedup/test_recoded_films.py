@@ -10,7 +10,7 @@ from mmlake.dedup.prints import Ragged
 from mmlake.dedup.video import fingerprints
 from mmlake.dedup.video.matcher import METHODS, PAIR_METHODS, FilmMatcher
 from mmlake.dedup.video.recoding import keyframes_of
-from mmlake.keyframe_blocks import NUM_BLOCKS, NUM_BYTES, packed_blocks, unpacked_blocks
+from mmlake.media.keyframe_blocks import NUM_BLOCKS, NUM_BYTES, packed_blocks, unpacked_blocks
 from tests.dedup.test_elections_films import survivors
 from tests.quality.test_quality_video_fidelity import film, frames
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmlake.formats.transport_clock import OneClock, on_one_clock, other_streams, restarts
+from mmlake.media.transport_clock import OneClock, on_one_clock, other_streams, restarts
 
 SOUND, PICTURES, LINES = 0x101, 0x100, 0x102
 STREAM_IDS = {SOUND: 0xC0, PICTURES: 0xE0, LINES: 0xBD}

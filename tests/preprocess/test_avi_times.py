@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from preprocess_media import items
 
-from mmlake.decoders import frames, open_media, picture_stream
+from mmlake.media.decoders import frames, open_media, picture_stream
 from mmlake.modalities import MODALITIES
 from mmlake.preprocess import PreprocessSettings, tracks
 from mmlake.preprocess.containers.frame_times import frame_times

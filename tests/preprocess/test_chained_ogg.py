@@ -17,11 +17,11 @@ import soundfile
 from PIL import Image
 from preprocess_media import tone
 
-from mmlake.decoders import placed_sound
 from mmlake.embed.embedding import _samples as query_samples
 from mmlake.errors import UnreadableItem
-from mmlake.formats import ogg_pages
 from mmlake.loader.decode import DECODERS
+from mmlake.media import ogg_pages
+from mmlake.media.decoders import placed_sound
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.video import video_track

@@ -19,9 +19,9 @@ from PIL import Image
 from preprocess_media import encoded, photo
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats import ogg_pages
 from mmlake.formats.matroska_checksums import bad_elements
 from mmlake.formats.sniff import kind_of
+from mmlake.media import ogg_pages
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.containers.container import Decoding

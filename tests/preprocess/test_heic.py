@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmlake import pictures
 from mmlake.errors import UnreadableItem
 from mmlake.formats.sniff import kind_of
 from mmlake.loader.decode import decoded, decoders
+from mmlake.media import pictures
 from mmlake.preprocess.image import image_track
 from mmlake.settings import Settings
 

@@ -12,8 +12,8 @@ import pytest
 from preprocess_media import tone
 from scipy.signal import get_window
 
-from mmlake.decoders import placed_sound
 from mmlake.loader.decode import DECODERS
+from mmlake.media.decoders import placed_sound
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.settings import PreprocessSettings
 

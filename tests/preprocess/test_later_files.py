@@ -15,7 +15,7 @@ from films import film, flashes
 from preprocess_media import tone, wav
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.joined_files import second_file
+from mmlake.media.joined_files import second_file
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track

@@ -10,9 +10,9 @@ import pytest
 import soundfile
 from preprocess_media import tone
 
-from mmlake.decoders import placed_sound
-from mmlake.formats import ogg_pages
 from mmlake.loader.decode import DECODERS
+from mmlake.media import ogg_pages
+from mmlake.media.decoders import placed_sound
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 

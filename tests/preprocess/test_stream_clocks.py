@@ -11,9 +11,9 @@ import pytest
 from films import film, flashes
 
 from mmlake.cuts import CutSettings, Span, cut_film
-from mmlake.decoders import frames, open_media
 from mmlake.errors import UnreadableItem
 from mmlake.loader.decode import DECODERS
+from mmlake.media.decoders import frames, open_media
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.containers.stream_clocks import StreamClocks
 from mmlake.preprocess.settings import PreprocessSettings

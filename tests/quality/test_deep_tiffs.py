@@ -13,8 +13,8 @@ from PIL import Image
 from quality_media import measures_of, track
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.tiff import Tiff
 from mmlake.loader.decode import DECODERS
+from mmlake.media.tiff import Tiff
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.store import BlobStore

@@ -68,7 +68,7 @@ def test_levels_of_spans_are_those_of_their_blocks_at_any_block_size(tmp_path, m
     samples = np.random.default_rng(1).normal(0, 0.1, (44_100, 2))
     soundfile.write(tmp_path / "a.wav", samples, 22_050)
     spans = [(0.0, 0.1), (0.1, 1.9), (1.95, 1.95), (1.95, 5.0), (6.0, 7.0)]
-    monkeypatch.setattr("mmlake.decoders._BLOCK_SAMPLES", 1_000)
+    monkeypatch.setattr("mmlake.media.decoders._BLOCK_SAMPLES", 1_000)
     found = list(span_levels(tmp_path / "a.wav", spans))
     stored, rate_hz = soundfile.read(tmp_path / "a.wav", dtype="float32")
     for (start_s, end_s), one in zip(spans, found, strict=True):

@@ -17,7 +17,7 @@ from PIL import Image
 
 from mmlake import rows, sources
 from mmlake.formats.tar import BLOCK, Run, walk
-from mmlake.pictures import picture_formats
+from mmlake.media.pictures import picture_formats
 from mmlake.records import SourceRef, digest_of
 from mmlake.streams import Window
 

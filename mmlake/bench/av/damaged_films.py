@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.cuts.runner import program
-from mmlake.decoders import open_media
+from mmlake.media.decoders import open_media
 
 _X264 = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "21", "-threads", "1", "-pix_fmt", "yuv420p")
 _TIMEOUT_S = 120.0

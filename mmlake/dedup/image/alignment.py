@@ -21,7 +21,7 @@ from mmlake.dedup.image.marks import MARKABLE_PX, Mask, marked_places, veiled_pl
 from mmlake.dedup.image.places import LEAST_PLACED, Place, aligned, box_mask, places, said_of
 from mmlake.dedup.image.views import View, oriented
 from mmlake.dedup.image.windows import Floats
-from mmlake.picture_borders import WHOLE
+from mmlake.media.picture_borders import WHOLE
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ

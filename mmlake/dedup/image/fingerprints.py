@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.dedup.image import perceptual, recoding, tints
 from mmlake.errors import UnreadableItem
-from mmlake.picture_borders import WHOLE, bars, content, cut
-from mmlake.picture_pieces import DETAIL_PX, pieces
-from mmlake.pictures import draft_colour, picture_formats, shown
+from mmlake.media.picture_borders import WHOLE, bars, content, cut
+from mmlake.media.picture_pieces import DETAIL_PX, pieces
+from mmlake.media.pictures import draft_colour, picture_formats, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,9 +16,9 @@ from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import KEYS, Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 from mmlake.engine import cumulated, current
-from mmlake.picture_borders import Box
-from mmlake.picture_pieces import PIECE_PX
-from mmlake.pictures import one_thread
+from mmlake.media.picture_borders import Box
+from mmlake.media.picture_pieces import PIECE_PX
+from mmlake.media.pictures import one_thread
 
 _BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
 _KEPT_VIEWS = 256  # pictures made ready for comparisons: 70 kB each

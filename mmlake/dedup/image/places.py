@@ -15,7 +15,7 @@ from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
 from mmlake.dedup.image.marks import Mask
 from mmlake.dedup.image.views import View, oriented
 from mmlake.dedup.image.windows import Floats, turned
-from mmlake.picture_borders import Box
+from mmlake.media.picture_borders import Box
 
 LEAST_PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
 _DRAWN_FLAT = 0.35  # a drawing on a flat ground (a digit, a letter, a chart) is where so much shows nothing

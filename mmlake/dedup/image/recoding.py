@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.prints import Positions, Ragged
-from mmlake.pictures import is_lossy
+from mmlake.media.pictures import is_lossy
 
 if TYPE_CHECKING:
     from PIL.Image import Image

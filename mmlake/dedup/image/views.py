@@ -16,7 +16,7 @@ from mmlake.dedup.image.fingerprints import SIDE
 from mmlake.dedup.image.marks import Mask
 from mmlake.dedup.image.tints import NEIGHBOURHOOD_PX, flat_fraction
 from mmlake.dedup.image.windows import WINDOWS, Floats, box_grid, units, window_grids
-from mmlake.picture_borders import WHOLE, Box
+from mmlake.media.picture_borders import WHOLE, Box
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.image import perceptual
 from mmlake.dedup.image.fingerprints import SIDE
-from mmlake.picture_borders import WHOLE, Box
+from mmlake.media.picture_borders import WHOLE, Box
 
 Floats = NDArray[Any]  # float32
 GRID = 16

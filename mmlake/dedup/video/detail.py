@@ -18,9 +18,9 @@ from mmlake.dedup.image.alignment import compare
 from mmlake.dedup.image.fingerprints import SIDE
 from mmlake.dedup.image.views import View
 from mmlake.dedup.video.alignment import STILL_BITS, Part
-from mmlake.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
-from mmlake.picture_borders import bars, content
-from mmlake.picture_pieces import PIECE_PX
+from mmlake.media.film_frames import MOMENT_EVERY, NUM_PIECES, THUMBNAIL_PX
+from mmlake.media.picture_borders import bars, content
+from mmlake.media.picture_pieces import PIECE_PX
 
 # frames of the grid between two moments, doubled until there are no more than so many
 _STRIDE, _MOST_MOMENTS = MOMENT_EVERY, 4

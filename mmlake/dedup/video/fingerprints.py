@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup.criteria import Criterion, close_within, length_of
 from mmlake.dedup.image import perceptual
 from mmlake.dedup.settings import DedupSettings
@@ -35,9 +34,10 @@ from mmlake.dedup.video.matcher import (
     WINDOWS_METHOD,
 )
 from mmlake.errors import UnreadableItem
-from mmlake.film_frames import GridFrame, KeyframeBlocks, kept_frames, moment_of, plane_of
+from mmlake.media.decoders import frames, open_media, picture_stream
+from mmlake.media.film_frames import GridFrame, KeyframeBlocks, kept_frames, moment_of, plane_of
+from mmlake.media.video_quantizer import EXPORT
 from mmlake.spans import Span
-from mmlake.video_quantizer import EXPORT
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -103,7 +103,7 @@ _SEEK_FROM_S, _SEEK_MARGIN_S = 60.0, 5.0  # what lies earlier costs less to deco
 
 @dataclass(frozen=True, slots=True)
 class KeptFilm:
-    """The frames of a film on its own time grid, as they were kept when it was decoded (`mmlake.film_frames`)."""
+    """The frames of a film on its own time grid, as they were kept when it was decoded (`mmlake.media.film_frames`)."""
 
     frames: bytes
 

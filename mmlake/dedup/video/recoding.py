@@ -5,7 +5,7 @@ of the source to its steps takes away. Where a film differs from a keyframe by m
 pixels would lose that much, it is not what the keyframe was made of: it was made of the keyframe, however finely it is
 encoded. (Of JPEGs: Lukáš and Fridrich 2003; of one film alone, which this does not ask: Vázquez-Padín et al. 2012,
 "Detection of video double encoding with GOP size estimation".)
-Enters: prints of keyframes (`mmlake.keyframe_blocks`). Leaves: of two films whether the one was made of the other.
+Enters: prints of keyframes (`mmlake.media.keyframe_blocks`). Leaves: of two films whether one was made of the other.
 Legend: B blocks, H and W pixels of a block.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.keyframe_blocks import BLOCK_PX, NUM_BYTES, Blocks, unpacked_blocks
+from mmlake.media.keyframe_blocks import BLOCK_PX, NUM_BYTES, Blocks, unpacked_blocks
 
 _LEAST_BLOCKS = 24  # of both, at one place, that lose something
 _ROUNDED_UP = 1 / 3  # of a step: from there on encoders of keyframes round up, below they drop a coefficient to zero

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.id3 import ID3_BYTES, id3_bytes
+from mmlake.media.id3 import ID3_BYTES, id3_bytes
 from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:

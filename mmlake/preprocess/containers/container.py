@@ -10,15 +10,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from mmlake.decoders import decode, open_media
-from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
-from mmlake.formats.mp4_samples import most_sample_bytes
+from mmlake.media.decoders import decode, open_media
+from mmlake.media.encryption import encrypted_streams, is_encrypted
+from mmlake.media.mp4_samples import most_sample_bytes
+from mmlake.media.stamps import Stamps
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
 from mmlake.preprocess.containers.stream_clocks import Beginning, StreamClocks
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.stamps import Stamps
 
 if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame

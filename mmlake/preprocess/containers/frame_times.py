@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.decoders import open_media, picture_stream
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import open_media, picture_stream
+from mmlake.media.stamps import Stamps
 from mmlake.preprocess.containers.container import Decoding, FrameClock
-from mmlake.stamps import Stamps
 
 if TYPE_CHECKING:
     from av.container import InputContainer

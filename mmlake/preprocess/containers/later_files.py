@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.joined_files import second_file
-from mmlake.formats.ogg_pages import Link, links
-from mmlake.formats.transport_clock import other_streams
+from mmlake.media.joined_files import second_file
+from mmlake.media.ogg_pages import Link, links
+from mmlake.media.transport_clock import other_streams
 from mmlake.preprocess.damage import Damages
 from mmlake.preprocess.settings import PreprocessSettings
 

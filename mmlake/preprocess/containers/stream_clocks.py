@@ -35,7 +35,7 @@ class StreamClocks:
 
     def __init__(self, container: InputContainer, streams: list[Stream]) -> None:
         max_leap_s = _MAX_LEAP_S if is_of_a_counter(container) else math.inf
-        # the clock of a chained Ogg file begins anew with each link, which `mmlake.decoders.Stamps` corrects
+        # the clock of a chained Ogg file begins anew with each link, which `mmlake.media.decoders.Stamps` corrects
         followed = [] if container.format.name == "ogg" else streams
         self._clocks = {stream.index: _Clock(max_leap_s) for stream in followed}
 

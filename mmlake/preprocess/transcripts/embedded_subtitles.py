@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmlake.border import is_machine_fault
-from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
+from mmlake.media.decoders import open_media
 from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.preprocess.transcripts.timed_files import plain_dialogue
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import EXIF, Film, turn_of
-from mmlake.film_frames import FrameKeeper
+from mmlake.media.film_frames import FrameKeeper
 from mmlake.preprocess.containers.container import FrameClock
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.visual.keyframes import Candidates, Keyframe

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmlake.decoders import frames, open_media, picture_stream
+from mmlake.media.decoders import frames, open_media, picture_stream
 from mmlake.preprocess.visual import gradual
 from mmlake.preprocess.visual.film_reader import FilmReader
 from mmlake.preprocess.visual.keyframes import Candidates

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.tiff_pages import MARKS, page_places
+from mmlake.media.tiff_pages import MARKS, page_places
 
 # bytes of a value by field type
 _SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mmlake.keyframe_blocks import NUM_BYTES, packed_blocks
-from mmlake.picture_pieces import PIECE_PX, pieces
-from mmlake.video_quantizer import quantizer_step
+from mmlake.media.keyframe_blocks import NUM_BYTES, packed_blocks
+from mmlake.media.picture_pieces import PIECE_PX, pieces
+from mmlake.media.video_quantizer import quantizer_step
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -55,13 +55,13 @@ class GridFrame(NamedTuple):
     position: int  # on the grid that begins with the film's first frame; it is shown there, and from there on
     plane: NDArray[np.uint8]  # (64, 64) luma
     moment: NDArray[np.uint8] | None  # thumbnail and pieces, where it is the next frame behind a moment
-    blocks: bytes | None = None  # `mmlake.keyframe_blocks` of a keyframe since the frame before, or of this one
+    blocks: bytes | None = None  # `mmlake.media.keyframe_blocks` of a keyframe since the frame before, or of this one
 
 
 class KeyframeBlocks:
     """Takes all frames of a film or a span, and holds the blocks of some keyframes until a frame of the grid is kept.
 
-    Frames are decoded with `mmlake.video_quantizer.EXPORT`; otherwise nobody knows how coarse they are."""
+    Frames are decoded with `mmlake.media.video_quantizer.EXPORT`; otherwise nobody knows how coarse they are."""
 
     def __init__(self) -> None:
         self._next_s = -np.inf

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.tiff import NotCopied, Tiff
-from mmlake.formats.tiff_pages import MARKS
-from mmlake.picture_levels import levels, white
+from mmlake.media.picture_levels import levels, white
+from mmlake.media.tiff import NotCopied, Tiff
+from mmlake.media.tiff_pages import MARKS
 
 if TYPE_CHECKING:
     from PIL.Image import Image

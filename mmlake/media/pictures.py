@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from mmlake.picture_levels import levels
+from mmlake.media.picture_levels import levels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -68,7 +68,7 @@ def picture_formats() -> tuple[str, ...]:
     """
     from PIL import Image, PngImagePlugin
 
-    from mmlake import deep_tiffs
+    from mmlake.media import deep_tiffs
 
     PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
     Image.init()

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, overload
 
 from mmlake.border import is_machine_fault
-from mmlake.encryption import encrypted_streams, is_encrypted
 from mmlake.errors import UnreadableItem
-from mmlake.formats import ogg_pages
-from mmlake.formats.id3 import ID3_BYTES, id3_bytes
 from mmlake.formats.media_containers import starts_as_mpeg_audio
-from mmlake.formats.transport_clock import OneClock, restarts
-from mmlake.sound_conversion import Block, converted
-from mmlake.stamps import Stamps
+from mmlake.media import ogg_pages
+from mmlake.media.encryption import encrypted_streams, is_encrypted
+from mmlake.media.id3 import ID3_BYTES, id3_bytes
+from mmlake.media.sound_conversion import Block, converted
+from mmlake.media.stamps import Stamps
+from mmlake.media.transport_clock import OneClock, restarts
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:
