@@ -9,15 +9,14 @@ import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from mmlake.publish import (
+    all_wanted,
     ask_for,
-    catalog_is_current,
+    can_be_selected_from,
     needs_version,
-    samples_are_current,
     selected_from,
     version_is_complete,
-    wanted,
 )
-from mmlake.recipes import find_recipe
+from mmlake.recipes import find_recipe, recipes_of
 from mmlake.records import canonical_json, digest_of
 from mmlake_assets.jobs import VERSION_JOB
 from mmlake_assets.partitions import VERSIONS
@@ -30,17 +29,17 @@ def publishing(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     opened = lake.open()
     if not (follow := opened.settings.publish.follow):
         return dg.SkipReason("no recipe is followed: the settings have no [publish] follow")
-    recipes = [find_recipe(opened.root, name).digest for name in follow]
+    known = recipes_of(opened.root)
+    recipes = [find_recipe(opened.root, name, known=known).digest for name in follow]
     held = digest_of(canonical_json([recipes, selected_from(opened)]).encode())
     if context.cursor == held:
         return dg.SkipReason(f"{', '.join(follow)}: the newest versions hold the catalog as it is")
     if under_way := context.instance.get_run_ids(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES), limit=1):
         return dg.SkipReason(f"run {under_way[0]} is under way")
-    if not (catalog_is_current(opened) and samples_are_current(opened)):
+    if not can_be_selected_from(opened):
         return dg.SkipReason("the catalog is about to change")
-    for recipe in follow:
-        request = wanted(opened, recipe)  # raises here, on the page of the sensor, for a recipe that cannot be used
-        name, is_new = needs_version(opened, request.branch, request.recipe)
+    for request in all_wanted(opened, follow):  # raises here, on the sensor's page, for a recipe that cannot be used
+        name, is_new = needs_version(opened, request.branch, request.recipe, is_current=True)
         if is_new or not version_is_complete(opened, name):
             ask_for(opened, name, request)
             return dg.SensorResult(

@@ -20,7 +20,9 @@ from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.progress import Advance, silent
 from mmlake.publish import (
     Request,
+    all_wanted,
     ask_for,
+    can_be_selected_from,
     catalog_is_current,
     dead_letters_are_current,
     drop_damaged_catalog,
@@ -29,7 +31,6 @@ from mmlake.publish import (
     unfinished_steps,
     version_is_complete,
     version_names,
-    wanted,
 )
 from mmlake.registry import Listing
 from mmlake.remote import open_files
@@ -76,7 +77,7 @@ def run_lake(
     opened = lake.open(compute.executor)
     with opened.locked("run"):
         drop_damaged_catalog(opened)
-        asked = [wanted(opened, one) if isinstance(one, str) else one for one in recipes]
+        asked = list(all_wanted(opened, recipes))
         ran = Ran(listing=refresh(opened, advance=scanned))
         if not opened.registry.known() and not opened.tables.root.exists():
             _refuse_failures(ran.listing)
@@ -107,10 +108,20 @@ def run_lake(
         _update_all(opened, runner, phase)
         if before_versions is not None:
             before_versions(opened)
-        for request in asked:
-            _publish(opened, request, runner, phase)
+        _publish_all(opened, asked, runner, phase)
         _finish(opened, runner, phase)
     return ran
+
+
+def _publish_all(lake: Lake, asked: Sequence[Request], runner: "_Runner", phase: Phase) -> None:
+    """Make the versions that are lacking. Whether the catalog is up to date is asked again where one was made, which
+    takes long enough for others to make tables."""
+    is_current = can_be_selected_from(lake)
+    for request in asked:
+        num_made = len(runner.ran.made)
+        _publish(lake, request, runner, phase, is_current=is_current)
+        if len(runner.ran.made) > num_made:
+            is_current = can_be_selected_from(lake)
 
 
 def _finish(lake: Lake, runner: "_Runner", phase: Phase) -> None:
@@ -159,9 +170,10 @@ def publish_one(
     return ran
 
 
-def _publish(lake: Lake, request: Request, runner: "_Runner", phase: Phase) -> None:
-    """Make the version of the request, where the newest of its branch is another or unfinished."""
-    name, is_new = needs_version(lake, request.branch, request.recipe)
+def _publish(lake: Lake, request: Request, runner: "_Runner", phase: Phase, *, is_current: bool | None = None) -> None:
+    """Make the version of the request, where the newest of its branch is another or unfinished. is_current: see
+    `needs_version`."""
+    name, is_new = needs_version(lake, request.branch, request.recipe, is_current=is_current)
     runner.ran.versions[request.branch] = name
     if is_new or not version_is_complete(lake, name):
         ask_for(lake, name, request)

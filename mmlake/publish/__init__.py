@@ -16,7 +16,7 @@ from mmlake.publish.dead_letters import (
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
 from mmlake.publish.rechecks import losses_of, recheck_catalog, recheck_manifest, recheck_shards
-from mmlake.publish.requests import Request, ask_for, request_of, wanted
+from mmlake.publish.requests import Request, all_wanted, ask_for, request_of, wanted
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
 from mmlake.publish.selected import selected_from
@@ -24,6 +24,7 @@ from mmlake.publish.shard_clock import check_clock
 from mmlake.publish.version import (
     VERSION_STEPS,
     VersionStep,
+    can_be_selected_from,
     needs_version,
     run_version_step,
     unfinished_steps,
@@ -35,8 +36,10 @@ __all__ = [
     "VERSION_STEPS",
     "Request",
     "VersionStep",
+    "all_wanted",
     "ask_for",
     "branch_of",
+    "can_be_selected_from",
     "catalog_is_current",
     "catalog_slot",
     "check_clock",

@@ -3,7 +3,8 @@ killed run goes on with the recipe that it began with, whatever became of its fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from mmlake import checked_json
 from mmlake.errors import SettingsError, TableCorrupt
@@ -28,10 +29,26 @@ def wanted(lake: Lake, recipe: str, *, branch: str | None = None, message: str =
     """The request for a recipe by its name or file, on the branch of its name unless another is given. Raises
     SettingsError, before anything is made, where there is no such recipe or a column that it names is unknown; source
     fields are known once there is a catalog of what lies in the landing zone."""
-    found = find_recipe(lake.root, recipe)
-    fields = lake.catalog.source_fields() if catalog_is_current(lake) else None
-    found.check(known_columns(lake), fields)
-    return Request(recipe=found, branch=check_branch(branch or found.name), message=message)
+    (found,) = all_wanted(lake, [recipe])
+    return replace(found, branch=check_branch(branch or found.branch), message=message)
+
+
+def all_wanted(lake: Lake, recipes: Iterable[str | Request]) -> Iterator[Request]:
+    """The requests for recipes, each as `wanted` makes it; one that is made already stays. The folder of recipes is
+    read once, and once it is asked whether the catalog is up to date, which inspects every table of the lake."""
+    asked = list(recipes)
+    if all(isinstance(one, Request) for one in asked):
+        known, columns, fields = {}, [], None
+    else:
+        known, columns = recipes_of(lake.root), known_columns(lake)
+        fields = lake.catalog.source_fields() if catalog_is_current(lake) else None
+    for one in asked:
+        if isinstance(one, Request):
+            yield one
+            continue
+        recipe = find_recipe(lake.root, one, known=known)
+        recipe.check(columns, fields)
+        yield Request(recipe=recipe, branch=check_branch(recipe.name))
 
 
 def ask_for(lake: Lake, version: str, request: Request) -> None:

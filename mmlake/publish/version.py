@@ -193,17 +193,28 @@ def unfinished_steps(lake: Lake, version: str) -> list[str]:
     return missing
 
 
-def needs_version(lake: Lake, branch: str, recipe: Recipe | None = None) -> tuple[str, bool]:
+def needs_version(
+    lake: Lake, branch: str, recipe: Recipe | None = None, *, is_current: bool | None = None
+) -> tuple[str, bool]:
     """(name, whether it is new): the version of the branch that holds samples and catalog as they are now, by this
     recipe. recipe: the one of the branch's name where None. A draft that cannot be published, because its branch was
-    moved meanwhile, is followed by another."""
+    moved meanwhile, is followed by another.
+
+    is_current: what `can_be_selected_from` has just said, for who asks for many branches; None asks it."""
     names = version_names(lake, branch)
-    if names and catalog_is_current(lake) and samples_are_current(lake) and not is_overtaken(lake, names[-1]):
+    if names and is_current is None:
+        is_current = can_be_selected_from(lake)
+    if names and is_current and not is_overtaken(lake, names[-1]):
         held, asked = made_from(lake, names[-1]), recipe or find_recipe(lake.root, branch)
         is_same = held is None or is_selected_from(lake, held)
         if is_same and request_of(lake, names[-1]).recipe.digest == asked.digest:
             return names[-1], False
     return next_version(lake, branch), True
+
+
+def can_be_selected_from(lake: Lake) -> bool:
+    """Whether catalog and samples hold what the stage tables hold now. It inspects the stamp of every table."""
+    return catalog_is_current(lake) and samples_are_current(lake)
 
 
 def publish_version(lake: Lake, version: str, *, advance: Advance = silent) -> dict[str, Any]:

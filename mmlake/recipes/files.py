@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from mmlake.errors import SettingsError
@@ -29,12 +30,13 @@ def recipes_of(lake: Path) -> dict[str, Recipe]:
     return RECIPES | {name: found[name] for name in own}
 
 
-def find_recipe(lake: Path, name: str) -> Recipe:
+def find_recipe(lake: Path, name: str, *, known: Mapping[str, Recipe] | None = None) -> Recipe:
     """The recipe of that name, or of the file, where it is the path of one. Raises SettingsError with near names.
 
     A file outside of the lake may have no name of a recipe that is there and says something else.
+    known: what `recipes_of` gives, for who asks for many; each would read all files of the folder.
     """
-    known = recipes_of(lake)
+    known = recipes_of(lake) if known is None else known
     if not is_file(name):
         if name in known:
             return known[name]

@@ -8,12 +8,13 @@ to files or the network, within bounds of memory and time.
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import threading
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:60]) + (" and others" if len(listed) > 60 else "") if listed else "none"
 
 
-def _database(memory: str) -> DuckDBPyConnection:
+def _database(memory: str, *, threads: int = NUM_THREADS) -> DuckDBPyConnection:
     import duckdb
 
     database = duckdb.connect(
@@ -164,11 +165,41 @@ def _database(memory: str) -> DuckDBPyConnection:
             "autoload_known_extensions": "false",
             "python_enable_replacements": "false",
             "memory_limit": memory,
-            "threads": str(NUM_THREADS),
+            "threads": str(threads),
         },
     )
     database.execute("SET lock_configuration = true")
     return database
+
+
+class _Parser:
+    """An empty database that parses expressions, and starts with the first: that takes as long as fifty of them."""
+
+    def __init__(self) -> None:
+        self._database: DuckDBPyConnection | None = None
+        self._lock = threading.Lock()
+
+    def cursor(self) -> DuckDBPyConnection:
+        """A connection for one thread, to be closed."""
+        with self._lock:
+            if self._database is None:
+                self._database = _database("256MB", threads=1)
+            return self._database.cursor()
+
+    def close(self) -> None:
+        """Let go of the database; the next question starts another one."""
+        with self._lock:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
+
+
+@cache
+def _parser() -> _Parser:
+    """That of this process: a folder of recipes is read by each command, sensor and version."""
+    found = _Parser()
+    atexit.register(found.close)  # else DuckDB prints what was left open when the interpreter ends
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -182,11 +213,12 @@ def _parsed(text: str, where: str) -> tuple[str, tuple[tuple[str, ...], ...], _T
             "modality = 'image' AND min_side_px >= 64"
         )
 
-    with _database("256MB") as database:
+    with _parser().cursor() as database:
         try:
             answer = database.execute("SELECT json_serialize_sql(?)", [f"SELECT {text}"]).fetchone()
             parsed = json.loads(answer[0] if answer else "null")
         except (duckdb.Error, ValueError, RecursionError):
+            _parser().close()  # after an error of its own a database may refuse all that follows
             raise refuse("cannot be read") from None
         if parsed.get("error"):
             raise refuse(f"is no SQL expression ({str(parsed.get('error_message'))[:120]})")
