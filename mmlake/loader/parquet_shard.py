@@ -80,6 +80,13 @@ class ParquetShard:
         counts = [self._file.metadata.row_group(at).num_rows for at in range(self._file.num_row_groups)]
         self._starts = np.cumsum([0, *counts])
 
+    layout = None  # of an index, which only tars have
+
+    @property
+    def num_indexed(self) -> int:
+        """Samples whose keys and weights are in memory."""
+        return self.entry.num_samples
+
     @property
     def keys(self) -> list[str]:
         """The name of every sample, made anew."""
@@ -90,6 +97,10 @@ class ParquetShard:
         """The name of one sample."""
         name: str = self._keys[number].as_py()
         return name
+
+    def weight(self, number: int) -> float:
+        """The weight of one sample, 0..1."""
+        return float(self.weights[number])
 
     def members(self, number: int) -> dict[str, bytes]:
         """The members of the sample by ending. Raises ShardCorrupt where the file changed since it was opened."""

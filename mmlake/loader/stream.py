@@ -32,9 +32,10 @@ from mmlake.loader.mixed_order import read_mixture
 from mmlake.loader.parquet_shard import ParquetShard, RowGroups
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.shard import KNOWN, OpenShard, SampleCorrupt, checked_mode, open_shard
+from mmlake.loader.shard_index import Layout
 
 _CHUNK = 1024  # positions computed at a time
-_MIN_OPEN, _MAX_OPEN = 128, 4096  # open shards; each holds a file descriptor
+_MIN_OPEN, _MAX_OPEN = 128, 4096  # open shards; each holds a file descriptor, and two once it is opened again
 _MAX_OPEN_SAMPLES = 128 * 100_000  # of open shards, whose indexes are in memory: 128 of the largest
 _STATE = "mmlake.loader/1"
 _log = logging.getLogger(__name__)
@@ -119,8 +120,8 @@ class ShardStream:
         self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
         self._opening = threading.Lock()  # while the open shards change
         self._groups, self._max_open, self._num_open_samples = RowGroups(), max_open(), 0
-        # shards that need no second full check when they are opened again, as their files were
-        self._verified: dict[int, tuple[int, int] | None] = {}
+        self._layouts = dict[int, Layout]()  # of the indexes of tars that were open, which were checked then
+        self._verified: dict[int, tuple[int, int] | None] = {}  # files that were hashed, and as they were then
         self._start = 0  # the first global position that is not used up
         self._passed = 0  # what a worker had passed when its state was saved; the next pass begins behind it
         self._pass = self._new_pass()
@@ -176,7 +177,7 @@ class ShardStream:
         within = number - (self._ends[place - 1] if place else 0)
         sample: dict[str, Any] = {"__key__": shard.key(within)}
         if self._weights:
-            sample["__weight__"] = float(shard.weights[within])
+            sample["__weight__"] = shard.weight(within)
         for ending, data in shard.members(within).items():
             sample[ending] = decoded(ending, data, self._decoders) if self._decoders else data
         return sample
@@ -243,7 +244,7 @@ class ShardStream:
         shards may be open at once, since a shuffled epoch goes from one to another with every sample."""
         while len(self._open) > self._max_open or (len(self._open) > 1 and self._num_open_samples > _MAX_OPEN_SAMPLES):
             oldest = self._open.popitem(last=False)[1]
-            self._num_open_samples -= oldest.entry.num_samples
+            self._num_open_samples -= oldest.num_indexed
 
     def close(self) -> None:
         """Close every shard; the next sample opens its shard again."""
@@ -328,12 +329,16 @@ class ShardStream:
         state = file_state(self._directory, self._shards[place])
         known = self._verify == "full" and self._verified.get(place, ()) == state
         verify = KNOWN if known else self._verify
-        opened = open_shard(self._directory, self._shards[place], verify=verify, groups=self._groups)
+        opened = open_shard(
+            self._directory, self._shards[place], verify=verify, groups=self._groups, layout=self._layouts.get(place)
+        )
         with self._opening:
             shard = self._open.setdefault(place, opened)
             if shard is opened:
                 self._verified[place] = state
-                self._num_open_samples += shard.entry.num_samples
+                if shard.layout is not None:
+                    self._layouts[place] = shard.layout
+                self._num_open_samples += shard.num_indexed
                 self._close_oldest()
         return shard
 

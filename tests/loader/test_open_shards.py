@@ -47,7 +47,7 @@ def test_threads_share_the_open_shards(tmp_path, form: str) -> None:
         found = list(pool.map(stream.sample, wanted))
     assert found == [expected[number] for number in wanted]
     assert len(stream._open) <= 2
-    assert stream._num_open_samples == sum(shard.entry.num_samples for shard in stream._open.values())
+    assert stream._num_open_samples == sum(shard.num_indexed for shard in stream._open.values())
 
 
 def test_an_open_shard_holds_no_object_for_a_sample(tmp_path) -> None:
