@@ -12,7 +12,6 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from mmlake.durable import sync_directory
@@ -36,6 +35,7 @@ class Pack:
     def __init__(self, directory: Path, name: str) -> None:
         """Raises FileNotFoundError, and BlobCorrupt where the index is damaged."""
         self.name, self.path, self.index_path = name, directory / f"{name}.pack", directory / f"{name}.idx"
+        self.files = (self.path.name, self.index_path.name)
         with self.index_path.open("rb") as file:
             self.written_s = os.fstat(file.fileno()).st_ctime
             self.index = PackIndex(in_memory(file))
@@ -95,6 +95,8 @@ class Packs:
         self.directory, self._listed_path = directory, str(directory)  # the latter spares each lookup a conversion
         self._refreshing = threading.Lock()
         self._packs: tuple[Pack, ...] = ()
+        self._names: frozenset[str] = frozenset()  # of all files when the directory was listed
+        self._unread: set[str] = set()  # packs that were there then and could not be opened
         self._filter = BloomFilter()  # has at least the packs above
         self._glanced_s = float("-inf")  # when the directory was last inspected
         self._seen: tuple[int, int] | None = None  # time stamp and inode of the directory when it was listed
@@ -210,7 +212,7 @@ class Packs:
         try:
             status = os.stat(self._listed_path)
         except (FileNotFoundError, NotADirectoryError):
-            self._packs, self._seen, self._glanced_s = (), None, now_s
+            self._packs, self._names, self._seen, self._glanced_s = (), frozenset(), None, now_s
             return False
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp == self._seen and (self._is_settled or not is_miss):
@@ -223,13 +225,21 @@ class Packs:
         return True
 
     def _listed(self, known: Iterable[Pack]) -> tuple[Pack, ...]:
-        files = [match.groups() for entry in os.listdir(self.directory) if (match := _NAME.fullmatch(entry))]
-        there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
-        packs = [pack for pack in known if pack.name in there]
-        for name in sorted(there - {pack.name for pack in packs}):
+        """The packs that are there now. Names are parsed where they are new: each batch that ends changes a directory
+        of up to ten thousands of them."""
+        names = frozenset(os.listdir(self.directory))
+        packs = [pack for pack in known if names.issuperset(pack.files)]
+        matches = (_NAME.fullmatch(name) for name in names - self._names)
+        found = {match[1] for match in matches if match} | self._unread
+        there = {name for name in found if f"{name}.idx" in names and f"{name}.pack" in names}
+        self._names, self._unread = names, set()
+        for name in sorted(there.difference(pack.name for pack in packs)) if there else ():
             # gone again; a damaged index is for `pack_rewrites` to find and build again
-            with suppress(FileNotFoundError, BlobCorrupt):
+            try:
                 pack = Pack(self.directory, name)
-                self._filter.add(pack.index)
-                packs.append(pack)
+            except (FileNotFoundError, BlobCorrupt):
+                self._unread.add(name)
+                continue
+            self._filter.add(pack.index)
+            packs.append(pack)
         return tuple(packs)
