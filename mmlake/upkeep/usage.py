@@ -57,10 +57,11 @@ def usage(lake: Lake) -> Usage:
             int(loose.sum()),
             int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum()),
         )
-    wanted = {digest for _, digest in (*_by_source(lake), *_by_version(lake)) if digest is not None}
+    of_sources, of_versions = _held(_by_source(lake)), _held(_by_version(lake), names=_versions(lake).values())
+    wanted = set[Digest]().union(*of_sources[1].values(), *of_versions[1].values())
     return Usage(
-        sources=_shares(_by_source(lake), sizes),
-        versions=_shares(_by_version(lake), sizes, names=_versions(lake).values()),
+        sources=_shares(*of_sources, sizes),
+        versions=_shares(*of_versions, sizes),
         num_blobs=len(sizes),
         size_bytes=sum(sizes.values()),
         unnamed_blobs=unnamed_blobs,
@@ -88,16 +89,22 @@ def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
         yield from ((known_as, digest) for digest in lake.versions.items(id_).column("parent_digest").to_pylist())
 
 
-def _shares(
-    pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int], *, names: Iterable[str] = ()
-) -> tuple[Share, ...]:
-    """The share of every name, sorted. names: those that get a share also where no pair has them."""
+def _held(
+    pairs: Iterable[tuple[str, Digest | None]], *, names: Iterable[str] = ()
+) -> tuple[dict[str, int], dict[str, set[Digest]]]:
+    """(how many pairs each name has, its distinct digests). names: those that are counted also where no pair has
+    them."""
     held: dict[str, set[Digest]] = {}
     counts = dict.fromkeys(names, 0)
     for name, digest in pairs:
         counts[name] = counts.get(name, 0) + 1
         if digest is not None:
             held.setdefault(name, set()).add(digest)
+    return counts, held
+
+
+def _shares(counts: dict[str, int], held: dict[str, set[Digest]], sizes: dict[Digest, int]) -> tuple[Share, ...]:
+    """The share of every name, sorted. counts, held: as `_held` gives them."""
     owners: dict[Digest, int] = {}
     for digests in held.values():
         for digest in digests:
