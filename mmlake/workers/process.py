@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from mmlake.errors import MmlakeError
 from mmlake.workers.calls import Task
 from mmlake.workers.fork_client import ForkServer
@@ -71,6 +73,8 @@ class WorkerProcess:
     _kernels: deque[int] = field(default_factory=deque)
     _outbox: deque[memoryview] = field(default_factory=deque)
     _inbox: bytearray = field(default_factory=bytearray)
+    _coming: Frame | None = None  # a large one, of which a part is missing
+    _num_come: int = 0  # bytes of it
 
     @classmethod
     def start(cls, server: ForkServer, *, module: str, memory_bytes: int) -> WorkerProcess:
@@ -140,6 +144,9 @@ class WorkerProcess:
     def receive(self) -> Iterator[Frame]:
         """The frames that have come. Raises DamagedStream."""
         try:
+            if self._coming is not None and not self.is_dismissed:
+                yield from self._receive_rest(self._coming)
+                return
             data = os.read(self.results, _READ_BYTES)
         except BlockingIOError:
             return
@@ -150,19 +157,38 @@ class WorkerProcess:
         self._inbox += data
         at = 0
         view = memoryview(self._inbox)
+        come: memoryview | None = None
         try:
             while len(view) - at >= RESULT_HEAD.size:
                 kind, number, seconds, cpu_s, size_bytes = RESULT_HEAD.unpack_from(view, at)
                 if size_bytes > self.max_frame_bytes:
                     raise DamagedStream(f"a frame of {size_bytes} bytes")
                 end = at + RESULT_HEAD.size + size_bytes
+                come = view[at + RESULT_HEAD.size : end]
+                if len(view) < end and size_bytes >= _READ_BYTES:
+                    # read to where it stays: an inbox that grows by the sound of a film is a second copy of it, and
+                    # what is cut out of that a third. Memory that nobody wrote is none, whatever a worker claims
+                    self._coming = Frame(kind, number, seconds, cpu_s, np.empty(size_bytes, np.uint8).data)
+                    self._coming.data[: len(come)] = come
+                    self._num_come, at = len(come), len(view)
+                    break
                 if len(view) < end:
                     break
-                yield Frame(kind, number, seconds, cpu_s, memoryview(bytes(view[at + RESULT_HEAD.size : end])))
+                yield Frame(kind, number, seconds, cpu_s, memoryview(bytes(come)))
                 at = end
         finally:
+            come = None
             view.release()
             del self._inbox[:at]
+
+    def _receive_rest(self, frame: Frame) -> Iterator[Frame]:
+        """More of the large frame, and the frame where that was all. Raises BlockingIOError."""
+        count = os.readv(self.results, [frame.data[self._num_come :]])
+        self.is_cut |= not count
+        self._num_come += count
+        if self._num_come == len(frame.data):
+            self._coming = None
+            yield frame
 
     def oldest(self, number: int) -> Task:
         """The oldest item, which has that number. Raises DamagedStream where it has another."""

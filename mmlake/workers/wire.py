@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _LENGTH, _INT, _FLOAT = struct.Struct("<I"), struct.Struct("<q"), struct.Struct("<d")
+_LARGE_BYTES = 1 << 16
 _MAX_DEPTH = 32  # of nested values; rows have four
 _ARRAY_KINDS = "biufcSUMm"  # of numpy's dtype.kind: no objects, no records
 
@@ -26,9 +27,25 @@ class DamagedResult(Exception):
 
 def encode(value: object) -> bytes:
     """The value as bytes. Raises TypeError for a kind of value that no kernel may return."""
-    parts: list[bytes] = []
-    _encode(value, parts.append, 0)
-    return b"".join(parts)
+    return b"".join(encoded_parts(value))
+
+
+def encoded_parts(value: object) -> list[bytes | bytearray]:
+    """The same in parts, one behind the other: what is large is not copied, so that a worker holds the sound of a long
+    film once. Raises TypeError."""
+    parts = list[bytes | bytearray]()
+    small = bytearray()  # one object for all that is small: an hour of a film has millions of numbers
+
+    def add(data: bytes) -> None:
+        nonlocal small
+        if len(data) < _LARGE_BYTES:
+            small += data
+        else:
+            parts.extend((small, data))
+            small = bytearray()
+
+    _encode(value, add, 0)
+    return [*parts, small]
 
 
 def decode(data: bytes | memoryview, *, packages: frozenset[str] = frozenset()) -> Any:

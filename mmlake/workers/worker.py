@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -95,15 +95,15 @@ class _Worker:
     def _do(self, number: int, data: memoryview) -> None:
         """One item to one frame of results. data: the kernel's number, then the pickled item."""
         started_ns = time.monotonic_ns()
-        kind, payload = self._result(int.from_bytes(data[:8], "little"), data[8:])
+        kind, parts = self._result(int.from_bytes(data[:8], "little"), data[8:])
         seconds = (time.monotonic_ns() - started_ns) / 1e9
         for record in self._records.take():
-            self._send(LOG, number, 0.0, record)
+            self._send(LOG, number, 0.0, [record])
         # at once, however short the item was: the next one may take hours
-        self._send(kind, number, seconds, payload)
+        self._send(kind, number, seconds, parts)
         self._page[ENDED] = number
 
-    def _result(self, kernel_number: int, data: memoryview) -> tuple[bytes, bytes]:
+    def _result(self, kernel_number: int, data: memoryview) -> tuple[bytes, list[bytes | bytearray]]:
         try:
             kernel = self._kernels[kernel_number]
             if isinstance(kernel, bytes):
@@ -112,19 +112,24 @@ class _Worker:
                 kernel = self._kernels[kernel_number] = pickle.loads(inner)  # noqa: S301
             function, code, what = kernel
             item = pickle.loads(data)  # noqa: S301  # written by our own parent
-            return VALUE, wire.encode(attempt(partial(_call, function), item, code=code, what=what))
+            return VALUE, wire.encoded_parts(attempt(partial(_call, function), item, code=code, what=what))
         except MemoryError:
-            return OUT_OF_MEMORY, b""
+            return OUT_OF_MEMORY, []
         # what is no item's fault is the parent's to raise
         except BaseException as error:  # noqa: BLE001
             if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-                return OUT_OF_MEMORY, b""
-            return FAULT, wire.encode(describe(error))
+                return OUT_OF_MEMORY, []
+            return FAULT, wire.encoded_parts(describe(error))
 
-    def _send(self, kind: bytes, number: int, seconds: float, payload: bytes) -> None:
-        data = memoryview(RESULT_HEAD.pack(kind, number, seconds, time.process_time(), len(payload)) + payload)
-        while data:
-            data = data[os.write(self._results, data) :]
+    def _send(self, kind: bytes, number: int, seconds: float, parts: Sequence[bytes | bytearray]) -> None:
+        size_bytes = sum(map(len, parts))
+        head = RESULT_HEAD.pack(kind, number, seconds, time.process_time(), size_bytes)
+        # one call for what is short, and no copy of what is long
+        whole = size_bytes < _READ_BYTES
+        for part in (b"".join((head, *parts)),) if whole else (head, *parts):
+            data = memoryview(part)
+            while data:
+                data = data[os.write(self._results, data) :]
 
 
 def _call(kernel: Callable[[Any], Any], item: Any) -> Any:

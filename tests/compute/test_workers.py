@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -132,6 +133,18 @@ def test_a_result_of_another_kind_raises_and_names_it(pool):
 def test_large_items_and_large_results_pass_each_other(pool):
     items = [bytes([number]) * 3_000_000 for number in range(12)]
     assert outcomes(pool, kernels.large, items) == [item[::-1] for item in items]
+
+
+def test_a_large_result_is_held_once_by_its_worker_and_twice_here():
+    size_bytes = 96 << 20  # the sound of an hour and more
+    tracemalloc.start()
+    with WorkerPool(workers=1) as pool:
+        before, large, after = outcomes(pool, kernels.large_or_peak, [0, size_bytes, 0])
+        held_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(large) == size_bytes
+    assert after - before < 1.2 * size_bytes  # as it was made; a second copy went over
+    assert held_bytes < 2.2 * size_bytes  # as it came, and as it is
 
 
 def test_a_fault_of_the_machine_raises_at_its_item(pool):

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import logging
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -124,3 +125,10 @@ def loaded(item: object) -> list[str]:
     import sys
 
     return [name for name in ("torch", "lancedb", "dagster", "transformers") if name in sys.modules]
+
+
+def large_or_peak(item: int) -> bytes | int:
+    """So many bytes; of 0, the most memory that the process ever held, in bytes."""
+    if item:
+        return os.urandom(item)
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
