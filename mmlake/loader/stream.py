@@ -36,7 +36,7 @@ from mmlake.loader.shard_index import Layout
 
 _CHUNK = 1024  # positions computed at a time
 _MIN_OPEN, _MAX_OPEN = 128, 4096  # open shards; each holds a file descriptor, and two once it is opened again
-_MAX_OPEN_SAMPLES = 128 * 100_000  # of open shards, whose indexes are in memory: 128 of the largest
+_MAX_OPEN_SAMPLES = 1 << 20  # of shards that are open for the first time, whose indexes are in memory: 160 MB
 _STATE = "mmlake.loader/1"
 _log = logging.getLogger(__name__)
 
