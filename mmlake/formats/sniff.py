@@ -37,6 +37,11 @@ def _kind(content_type: str, extension: str | None = None) -> Kind:
     return Kind(content_type, modality, extension or subtype.removeprefix("x-"))
 
 
+def is_drawing(kind: Kind | None) -> bool:
+    """Whether it is a picture that no decoder of pictures opens, as SVG."""
+    return kind is not None and kind.modality is None and (kind.content_type or "").startswith("image/")
+
+
 _ASF = b"\x30\x26\xb2\x75\x8e\x66\xcf\x11"
 _FLV = b"FLV\1"
 _PREFIXES: tuple[tuple[bytes, Kind], ...] = (

@@ -90,6 +90,15 @@ def test_a_drawing_among_recordings_is_a_row_among_pictures(tmp_path):
     assert [row["modality"] for row in rows if row["error_code"] == 1005] == ["image"]
 
 
+def test_a_text_next_to_a_drawing_and_a_recording_is_the_caption_of_the_drawing(tmp_path):
+    files = {"stamps/hammer.ogg": b"OggS" + bytes(300), "stamps/hammer.txt": b"A hammer."}
+    roles = []
+    for more in ({}, {"stamps/hammer.svg": b"<svg/>"}):
+        rows = rows_of(land(tmp_path / f"in{len(more)}", files | more))
+        roles += [row["role"] for row in rows if row["modality"] == "text"]
+    assert roles == ["transcript", "caption"]
+
+
 @pytest.mark.parametrize(
     "encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"]
 )

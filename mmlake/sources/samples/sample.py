@@ -138,6 +138,8 @@ class Sample:
                 self._media.add(member.modality or "")
             elif member.is_label or is_json(member):
                 self._described_by.append(at)
+        if self._media and any(sniff.is_drawing(member.kind) for member in members):
+            self._media.add("image")  # whose caption a text next to a recording is
         if self._described_by:
             self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=samples.settings)
             for at in self._described_by:
@@ -392,9 +394,6 @@ def _unknown(member: Member) -> Fault:
     content_type = member.kind.content_type if member.kind else None
     if content_type in ARCHIVES:
         return Fault(1012, f"content is {content_type}, an archive that is not read as one; unpack it")
-    reason = (
-        f"content is {content_type}, which no modality takes"
-        if content_type
-        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} name a type"
-    )
-    return Fault(1005, reason)
+    if content_type:
+        return Fault(1005, f"content is {content_type}, which no modality takes")
+    return Fault(1005, f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} name a type")

@@ -141,8 +141,7 @@ class Samples(Surroundings):
         named = sniff.kind_of(b"", member.name)
         if named and named.modality:
             return named.modality
-        family = (member.kind.content_type or "").partition("/")[0] if member.kind else ""
-        common = family if family in sniff.RECOGNISED else self._common
+        common = "image" if sniff.is_drawing(member.kind) else self._common
         return home_of_unknown(member.name, hint=self._reading.hint, common=common)
 
     def _has_texts(self, group: list[Member]) -> bool:
