@@ -46,7 +46,8 @@ def frame_times(path: Path, *, num_frames: int, num_errors: int, shot_starts_s: 
 
 
 def _by_packets(container: InputContainer, stream: VideoStream) -> np.ndarray | None:
-    """The sorted time stamps of the packets that are shown; None where one has none, or two have the same."""
+    """The sorted time stamps of the packets that are shown; None where one has none, two have the same, or
+    all are those of decoding."""
     import av.error
 
     stamps, order = [], Stamps(container)
@@ -59,7 +60,7 @@ def _by_packets(container: InputContainer, stream: VideoStream) -> np.ndarray | 
             stamps.append(packet.pts)
     except (av.error.FFmpegError, ValueError):
         return None
-    if not stamps or stream.time_base is None:
+    if not stamps or stream.time_base is None or order.are_of_decoding:
         return None
     stamps.sort()
     if any(left == right for left, right in zip(stamps, stamps[1:], strict=False)):

@@ -71,7 +71,7 @@ class GopReader(FilmReader):
         """Decode the groups that may hold a boundary; False where packets or keyframes do not say when they are, so
         that all frames must be decoded."""
         times = [time_s for time_s, _ in self._keys]
-        if not self._is_timed or not times or sorted(set(times)) != times:
+        if not self._is_timed or self.clock.stamps.are_of_decoding or not times or sorted(set(times)) != times:
             return False
         self.num_frames = self._num_packets
         between = Candidates(self.settings)
