@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _DISPLAYED = re.compile(r"\A\{\\(?:display|text)style\s+(.*)\}\Z", re.DOTALL)  # around each formula of a MediaWiki
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_WORDS, _BOXES = 8, ("div", "section", "center")
+_MOST_SENTENCES = 0.9  # of the words of a page's sentences, which its article holds
 _INLINE = frozenset(
     "a abbr b bdi bdo br cite code data del dfn em font i ins kbd mark q s samp small span strike strong sub sup "
     "time tt u var wbr".split()
@@ -68,10 +71,19 @@ def main_text(page: str) -> str:
     _unname_words(tree)
     _name_paragraphs(tree)
     shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
-    found = trafilatura.extract(
+    # where an article is short next to its code, what trafilatura falls back on finds more
+    ways = [_with_article(tree), tree]
+    found = max((_extracted(way) for way in ways if way is not None), key=lambda text: len(_WORD.findall(text)))
+    return _in_order(found, shown) if found else strip_tags(page)
+
+
+def _extracted(tree: HtmlElement) -> str:
+    import trafilatura
+
+    found: str | None = trafilatura.extract(
         tree, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
     )
-    return _in_order(found, shown) if found else strip_tags(page)
+    return found or ""
 
 
 def _in_order(article: str, shown: str) -> str:
@@ -134,6 +146,31 @@ def _name_paragraphs(tree: HtmlElement) -> None:
         num_linked = sum(_num_words(link) for link in div.iter("a"))
         if around in holders and not is_named and _num_words(div) >= max(_SENTENCE_WORDS, 2 * num_linked):
             div.tag = "p"
+
+
+def _with_article(tree: HtmlElement) -> HtmlElement | None:
+    """A copy of the page in which what holds its sentences is an article; None where the page has one by its names, or
+    no sentences. Of a page without, as those written by hand and by Doxygen, trafilatura takes paragraphs, tables and
+    code alone, and leaves out headings and lists."""
+    from trafilatura.xpaths import BODY_XPATH
+
+    copied = copy.deepcopy(tree)
+    for anchor in [one for one in copied.iter("a") if not one.get("href")]:  # a heading with one would be a link
+        anchor.drop_tag()
+    held: Counter[HtmlElement] = Counter()
+    for paragraph in copied.iter("p"):
+        if (num := _num_words(paragraph)) >= _SENTENCE_WORDS:
+            held.update(dict.fromkeys(paragraph.iterancestors(), num))
+    known = [found[0] for find in BODY_XPATH if (found := find(copied))]  # menus among them, by their names
+    if not held or any(held[one] for one in known):
+        return None
+    most = held[copied.getroottree().getroot()] * _MOST_SENTENCES
+    holder = max((one for one in held if held[one] >= most), key=lambda one: sum(1 for _ in one.iterancestors()))
+    article = copied.makeelement("article")
+    article.text, holder.text = holder.text, None
+    article.extend(list(holder))
+    holder.append(article)
+    return copied
 
 
 def _is_named(element: HtmlElement) -> bool:
