@@ -19,6 +19,7 @@ from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.progress import Advance, silent
 from mmlake.publish import (
+    VERSION_STEPS,
     Request,
     all_wanted,
     ask_for,
@@ -177,7 +178,7 @@ def _publish(lake: Lake, request: Request, runner: "_Runner", phase: Phase, *, i
     runner.ran.versions[request.branch] = name
     if is_new or not version_is_complete(lake, name):
         ask_for(lake, name, request)
-        phase(f"version {name}", 1)
+        phase(f"version {name}", len(VERSION_STEPS))
         runner.instance.add_dynamic_partitions(VERSION_SET, [name])
         tags = {"mmlake/recipe": request.recipe.name, "mmlake/branch": request.branch}
         before = lake.cuts.uncut.now()
