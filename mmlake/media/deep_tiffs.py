@@ -10,6 +10,7 @@ Legend: H height, W width, C samples of a pixel.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 from dataclasses import dataclass
@@ -62,6 +63,9 @@ def register() -> None:
             exif = Image.Exif()
             exif[0x0112] = first.orientation
             self.info["exif"] = exif.tobytes()
+            with contextlib.suppress(UnreadableItem):  # a profile out of bounds costs no picture
+                if profile := self._tiff.profile(0):
+                    self.info["icc_profile"] = profile
             self.n_frames = self._tiff.num_pages
 
         def load(self) -> Any:

@@ -1,5 +1,5 @@
-"""Which formats of pictures may be opened, and what is seen of transparent ones. Pillow detects a format by the bytes
-whatever the name says, and would start a program for some."""
+"""Which formats of pictures may be opened, and what is seen of them: colours in sRGB, transparent ones on a ground.
+Pillow detects a format by the bytes whatever the name says, and would start a program for some."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from mmlake.media import colour_profiles
 from mmlake.media.picture_levels import levels
 
 if TYPE_CHECKING:
+    import numpy as np
     from PIL.Image import Image
 
 # EPS is a program that Pillow hands to Ghostscript, WMF and EMF one that Windows draws; IPTC holds a picture of any
@@ -71,6 +73,7 @@ def picture_formats() -> tuple[str, ...]:
     from mmlake.media import deep_tiffs
 
     PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY
+    colour_profiles.keep_codes_of_pngs()
     Image.init()
     with suppress(ImportError):
         import pillow_heif
@@ -82,8 +85,16 @@ def picture_formats() -> tuple[str, ...]:
 
 def draft_colour(picture: Image, side_px: int) -> None:
     """Lets libjpeg shrink a JPEG while it decodes: to YCbCr, or to RGB where the file stores that, of which libjpeg
-    makes grey but no YCbCr."""
-    picture.draft("RGB" if _stores_rgb(picture) else "YCbCr", (side_px, side_px))
+    makes grey but no YCbCr, or a profile asks for it."""
+    is_rgb = _stores_rgb(picture) or colour_profiles.is_converted(picture)
+    picture.draft("RGB" if is_rgb else "YCbCr", (side_px, side_px))
+
+
+def draft_grey(picture: Image, side_px: int) -> None:
+    """Lets libjpeg shrink a JPEG while it decodes, to grey; where a profile says other colours than sRGB's, in
+    colour as the file stores it, since its grey is none of sRGB."""
+    mode = "L" if not colour_profiles.is_converted(picture) else "RGB" if _stores_rgb(picture) else "YCbCr"
+    picture.draft(mode, (side_px, side_px))
 
 
 def _stores_rgb(picture: Image) -> bool:
@@ -97,20 +108,28 @@ def _stores_rgb(picture: Image) -> bool:
 
 
 def shown(picture: Image) -> Image:
-    """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, and 16 bits and floats scaled to
-    8, which Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may be turned."""
+    """The picture as a viewer shows it, for whoever wants 8 bits: upright, `opaque`, in sRGB, and 16 bits and floats
+    scaled to 8, which Pillow would clip. It may be in any mode that converts to RGB and L; its own pixels may
+    be turned."""
     import numpy as np
     from PIL import Image, ImageOps
 
     ImageOps.exif_transpose(picture, in_place=True)  # copies only what it turns
     upright = opaque(picture)
     if upright.mode.startswith(("I", "F")):
-        upright = Image.fromarray(np.rint(levels(np.asarray(upright))).astype(np.uint8))
+        upright = Image.fromarray(np.rint(deep_levels(upright)).astype(np.uint8))
     return upright
 
 
+def deep_levels(picture: Image) -> np.ndarray:
+    """float32 levels 0..255 of grey of 16 and 32 bits or of floats, as sRGB has them, of shape (height, width)."""
+    import numpy as np
+
+    return colour_profiles.toned(picture, levels(np.asarray(picture)))
+
+
 def opaque(picture: Image) -> Image:
-    """The picture as it is (CIELAB as RGB), or, where parts of it are transparent, laid on white as most viewers do; on
+    """The picture in sRGB (CIELAB as RGB), or, where parts of it are transparent, laid on white as most viewers do; on
     black where next to nothing of it is seen on white (white drawings and logos, light that glows)."""
     from PIL import Image, ImageStat
 
@@ -118,6 +137,7 @@ def opaque(picture: Image) -> Image:
         return picture.convert("RGB")
     if picture.mode == "LAB":
         return picture.convert("RGB")  # the one mode that Pillow makes no grey of
+    picture = colour_profiles.in_srgb(picture)
     is_deep = picture.mode.startswith(("I", "F"))  # 16 and 32 bit: no ground has that many levels
     if is_deep or (picture.mode not in _ALPHA_MODES and "transparency" not in picture.info):
         return picture

@@ -24,6 +24,7 @@ _SAMPLES, _BITS, _PHOTOMETRIC, _EXTRA, _FORMAT, _PLANAR = 277, 258, 262, 338, 33
 _PIXELS: Final = frozenset(
     (256, 257, 258, 259, 262, 266, 273, 277, 278, 279, 284, 292, 317, 322, 323, 324, 325, 338, 339, 347)
 )
+_ICC_PROFILE: Final = 34675
 _FEW: Final = 64  # values of a field that says what the samples are
 _BLACK_IS_ZERO: Final = 1
 _DIRECTORIES: Final = (34665, 34853)  # EXIF and GPS
@@ -84,6 +85,11 @@ class Tiff:
         entries = self._entries(self._pages[index], only=tags)
         few = [entry for entry in entries if entry.kind in _INTEGERS and 0 < entry.count <= _FEW]
         return {entry.tag: self._integers(entry) for entry in few}
+
+    def profile(self, index: int) -> bytes:
+        """The ICC profile of the page; nothing where it has none. Raises UnreadableItem 3001, 3002."""
+        entries = self._entries(self._pages[index], only=frozenset((_ICC_PROFILE,)))
+        return entries[0].data if entries else b""
 
     def plane(self, index: int, nth: int, *, max_pixels: int) -> bytes:
         """One sample of each pixel, as a grey picture, of a page that keeps its samples in planes of their own.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
+from mmlake.media.colour_profiles import profile_fault
 from mmlake.media.pictures import lacks_decoder, picture_formats
 from mmlake.media.png_chunks import bad_chunks
 from mmlake.media.tiff_pages import MARKS, page_places
@@ -65,6 +66,8 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
             _check_budget(picture, settings)
             num_frames, damages = _count_frames(picture, data), Damages()
             kind = picture.format or ""
+            if fault := profile_fault(picture):
+                damages.add(f"{fault}; the colours are taken for those of sRGB")
             width_px, height_px = picture.size
             try:
                 _decode(picture, data, settings)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.media.picture_levels import levels
-from mmlake.media.pictures import LOSSY_FORMATS, draft_colour, opaque, picture_formats
+from mmlake.media.colour_profiles import in_srgb
+from mmlake.media.pictures import LOSSY_FORMATS, deep_levels, draft_colour, draft_grey, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
@@ -52,7 +52,7 @@ def luma(data: bytes) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # size and damage were judged when the track was made
         with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
-            picture.draft("L", (MEASURED_SIDE_PX, MEASURED_SIDE_PX))  # libjpeg shrinks while it decodes
+            draft_grey(picture, MEASURED_SIDE_PX)
             return _shrunk(_grey(picture))
 
 
@@ -66,10 +66,11 @@ def decoded(data: bytes) -> Decoded:
             mode, stored_px = picture.mode, max(picture.size)
             draft_colour(picture, _FULL_SIDE_PX)
             tables = getattr(picture, "quantization", None)
+            seen = in_srgb(picture)  # once for both measures
             return Decoded(
-                luma_HW=np.asarray(_grey(picture), dtype=np.float32),
+                luma_HW=np.asarray(_grey(seen), dtype=np.float32),
                 stored_px=stored_px,
-                chroma=_chroma(picture),
+                chroma=_chroma(seen),
                 mode=mode,
                 table=tuple(tables[min(tables)]) if tables else None,
                 stated_quality=_stated_quality(data, picture.format),
@@ -103,7 +104,7 @@ def _shrunk(plane_HW: np.ndarray) -> np.ndarray:
 
 def _grey(picture: Image) -> np.ndarray:
     if picture.mode.startswith(("I", "F")):  # 16 and 32 bit, which 8 bits would clip to white
-        return levels(np.asarray(picture))
+        return deep_levels(picture)
     return np.asarray(opaque(picture).convert("L"))
 
 

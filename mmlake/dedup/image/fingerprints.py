@@ -20,7 +20,7 @@ from mmlake.dedup.image import perceptual, recoding, tints
 from mmlake.errors import UnreadableItem
 from mmlake.media.picture_borders import WHOLE, bars, content, cut
 from mmlake.media.picture_pieces import DETAIL_PX, pieces
-from mmlake.media.pictures import draft_colour, picture_formats, shown
+from mmlake.media.pictures import draft_colour, draft_grey, picture_formats, shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,6 +84,7 @@ FIDELITY = (
     length_of("width_px"),
 )
 IS_SIGN, IS_DRAWING = 2, 3  # where the layout says so (`image.tints`)
+_JPEGS = ("JPEG", "MPO")
 _MAX_PIXELS = 256_000_000
 
 
@@ -137,9 +138,12 @@ def upright(data: bytes) -> tuple[Image, tuple[int, int], NDArray[np.uint64]]:
         size_px = picture.size
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
-        picture.draft("L", (DETAIL_PX, DETAIL_PX))
+        draft_grey(picture, DETAIL_PX)
         blocks = recoding.words_of(picture, size_px, data)
+        is_jpeg = picture.format in _JPEGS and picture.mode != "CMYK"
         seen = shown(picture)
+        if is_jpeg and seen.mode != "L":  # decoded in colour for its profile alone
+            seen = seen.convert("L")
         return seen if seen is not picture else picture.copy(), size_px, blocks
 
 

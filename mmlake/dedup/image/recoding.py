@@ -50,7 +50,7 @@ def words_of(picture: Image, size_px: tuple[int, int], data: bytes) -> NDArray[n
     tables = getattr(picture, "quantization", {})  # of JPEG and MPO
     side_px = _BLOCK_PX // shrunk
     num_down, num_across = height // _BLOCK_PX, width // _BLOCK_PX
-    if picture.mode not in ("L", "RGB") or shrunk > _MOST_SHRUNK or min(num_down, num_across) < _SIDE:
+    if picture.mode not in ("L", "RGB", "YCbCr") or shrunk > _MOST_SHRUNK or min(num_down, num_across) < _SIDE:
         return np.empty(0, np.uint64)
     step = min(255, tables[min(tables)][0]) if tables else _LOSSY if is_lossy(data, picture.format) else 0  # of luma
     tops, lefts = (
