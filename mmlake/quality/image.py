@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.media.colour_profiles import in_srgb
+from mmlake.media.colour_profiles import in_srgb, is_converted
 from mmlake.media.pictures import LOSSY_FORMATS, deep_levels, draft_colour, draft_grey, opaque, picture_formats
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
@@ -74,6 +74,7 @@ def decoded(data: bytes) -> Decoded:
                 mode=mode,
                 table=tuple(tables[min(tables)]) if tables else None,
                 stated_quality=_stated_quality(data, picture.format),
+                is_converted=mode != "CMYK" and is_converted(picture),  # inks are made for a press
             )
 
 

@@ -25,6 +25,7 @@ FIDELITY_MEASURES = (
     "noise_floor",
     "is_coloured",
     "chroma_levels",
+    "is_converted",
     "bits_per_channel",
 )
 _ROWS = 96  # of blocks whose steps are read
@@ -71,6 +72,7 @@ class Decoded:
     mode: str  # of the file, as Pillow names it
     table: tuple[int, ...] | None  # quantization of luma, of a JPEG
     stated_quality: float | None  # of a lossy file that is no JPEG: 0..100, as its encoder counts
+    is_converted: bool = False  # its file has the colours of another space than sRGB
 
 
 def fidelity(decoded: Decoded) -> dict[str, float | None]:
@@ -89,6 +91,7 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
         "noise_floor": noise,
         "is_coloured": float(decoded.chroma >= _COLOUR_LEVELS),
         "chroma_levels": decoded.chroma,
+        "is_converted": float(decoded.is_converted),
         "bits_per_channel": _bits(decoded.mode),
     }
 

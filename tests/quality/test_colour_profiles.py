@@ -24,6 +24,7 @@ from mmlake.quality.image import luma
 from mmlake.report.media import thumbnail
 from mmlake.store import BlobStore
 from tests import made_profiles as made
+from tests.dedup.test_elections import survivors
 
 PATCH_PX = 32
 SRGB_CURVE = made.srgb_curve(np.linspace(0, 255, 1024))
@@ -325,6 +326,14 @@ def test_a_picture_and_its_copy_in_srgb_have_one_print():
     assert np.abs(planes[0] - planes[2]).mean() > 3
     assert np.array_equal(prints[0]["blocks"], prints[2]["blocks"])
     assert prints[0]["tint"].size == prints[2]["tint"].size == 0  # photographs as JPEG have none
+
+
+def test_of_a_picture_and_its_copy_in_srgb_the_original_stays():
+    """Requirement: whatever their names, where nothing else sets them apart."""
+    for kind, options in (("PNG", {}), ("JPEG", {"quality": 75})):
+        original = coded(photograph(), kind, icc_profile=PROFILES["Display P3"], **options)
+        copy = coded(Image.fromarray(batch(original)), "PNG")
+        assert survivors({"m": original, "a": copy}) == survivors({"m": original, "z": copy}) == ["m"]
 
 
 def test_a_conversion_is_built_once_for_each_profile():

@@ -78,6 +78,8 @@ FIDELITY = (
     Criterion(name="fineness", column="real_px", tolerance=0.3, says="more real resolution"),
     Criterion(name="side", column="min_side_px", best="low", tolerance=0.3, says="not enlarged"),
     Criterion(name="more", column="real_px", also="side", tolerance=0.1, says="more pixels and more real resolution"),
+    # tools convert to sRGB, what is published as a copy has no other space
+    Criterion(name="space", column="is_converted", tolerance=0.0, says="colours in the space that they were taken in"),
     Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
     close_within(2e-4),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
