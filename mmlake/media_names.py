@@ -23,7 +23,7 @@ ENDINGS = {  # content type -> ending of such members in the tars that are writt
     "audio/flac": "flac", "audio/x-flac": "flac", "audio/mpeg": "mp3", "audio/wav": "wav", "audio/x-wav": "wav",
     "audio/ogg": "ogg", "audio/mp4": "m4a", "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au",
     "audio/x-caf": "caf", "audio/x-nist": "sph", "audio/amr": "amr", "audio/webm": "weba", "audio/x-matroska": "mka",
-    "audio/x-ms-wma": "wma", "audio/ac3": "ac3", "audio/eac3": "eac3",
+    "audio/x-ms-wma": "wma", "audio/ac3": "ac3", "audio/eac3": "eac3", "audio/x-w64": "w64",
     # of films the same without "audio."
     "audio/x-flv": "audio.flv", "audio/mp2t": "audio.ts",
 }  # fmt: skip

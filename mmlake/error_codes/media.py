@@ -80,7 +80,7 @@ MEDIA_CODES = (
         name="media_clock_restarts",
         severity="P0",
         what="The clock of the file begins again or leaps, as where films were laid end to end.",
-        fix="Split it where its damages say, or give it one clock before it lands: `ffmpeg -i FILE -c copy JOINED.mp4` "
+        fix="Split it where its reason says, or give it one clock before it lands: `ffmpeg -i FILE -c copy JOINED.mp4` "
         "for MPEG-PS, `ffmpeg -f concat` for what other formats were made of.",
     ),
     ErrorCode(

@@ -36,7 +36,12 @@ _TS_TYPES = {
     **dict.fromkeys((0x03, 0x04, 0x0F, 0x11, 0x1C, 0x80, 0x81, 0x82, 0x84, 0x85, 0x86, 0x87, 0x8A), "audio"),
     **dict.fromkeys((0x05, 0x15), "data"),
 }
-_TS_PRIVATE, _TS_SOUND_DESCRIPTORS, _TS_REGISTRATION = 0x06, (0x6A, 0x7A, 0x7B, 0x7C), b"\x05\x04Opus"
+_TS_PRIVATE, _TS_SOUND_DESCRIPTORS, _TS_REGISTRATION = 0x06, (0x6A, 0x7A, 0x7B, 0x7C), 0x05
+# of the names that such streams are registered under: sound (AES3 is BSSD, SMPTE 302M), and metadata
+_TS_REGISTERED = {
+    **dict.fromkeys((b"Opus", b"BSSD", b"AC-3", b"EAC3", b"DTS1", b"DTS2", b"DTS3"), "audio"),
+    **dict.fromkeys((b"KLVA", b"ID3 "), "data"),
+}
 _BITRATES = {  # kbit/s by (MPEG-1?, layer): ISO 11172-3 and 13818-3
     (True, 3): (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (True, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
@@ -160,10 +165,23 @@ def _ts_mapped(section: bytes) -> frozenset[str]:
     while at + 5 <= min(end, len(section)):
         kind, length = section[at], int.from_bytes(section[at + 3 : at + 5], "big") & 0xFFF
         words = section[at + 5 : at + 5 + length]
-        is_sound = words[:1] and words[0] in _TS_SOUND_DESCRIPTORS or _TS_REGISTRATION in words
-        found.add("audio" if kind == _TS_PRIVATE and is_sound else _TS_TYPES.get(kind, "video"))
+        found.add(_ts_private(words) if kind == _TS_PRIVATE else _TS_TYPES.get(kind, "video"))
         at += 5 + length
     return frozenset(found - {"data"})
+
+
+def _ts_private(descriptors: bytes) -> str:
+    """What the descriptors of a private stream say that it is."""
+    at = 0
+    while at + 2 <= len(descriptors):
+        tag, length = descriptors[at], descriptors[at + 1]
+        if tag in _TS_SOUND_DESCRIPTORS:
+            return "audio"
+        name = descriptors[at + 2 : at + 6]
+        if tag == _TS_REGISTRATION and name in _TS_REGISTERED:
+            return _TS_REGISTERED[name]
+        at += 2 + length
+    return "video"
 
 
 def is_mpeg_audio(head: bytes) -> bool:

@@ -58,6 +58,7 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b".snd", _kind("audio/basic", "au")),
     (b"NIST_1A\n", _kind("audio/x-nist", "sph")),
     (b"caff\0\1", _kind("audio/x-caf")),
+    (bytes.fromhex("726966662e91cf11a5d628db04c10000"), _kind("audio/x-w64")),  # Sony's 64-bit form of WAV
     *((mark, _kind("video/mpeg", "mpg")) for mark in (b"\0\0\1\xba", b"\0\0\1\xb3")),
     (_FLV, _kind("video/x-flv")),
     (_ASF, _kind("video/x-ms-asf", "asf")),

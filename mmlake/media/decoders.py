@@ -19,10 +19,10 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.media_containers import starts_as_mpeg_audio
 from mmlake.media import ogg_pages
 from mmlake.media.encryption import encrypted_streams, is_encrypted
+from mmlake.media.file_views import view_of
 from mmlake.media.id3 import ID3_BYTES, id3_bytes
 from mmlake.media.sound_conversion import Block, converted
 from mmlake.media.stamps import Stamps
-from mmlake.media.transport_clock import OneClock, restarts
 from mmlake.streams import Slice
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def _opened(path: Path, part: Slice | None = None) -> InputContainer:
     if part is None and _is_wav(path):
         options |= {"probesize": str(_WAV_PROBE_BYTES), "max_size": str(_WAV_PACKET_BYTES)}
     # without "replace", one tag in Latin-1 loses the whole file
-    source: str | Slice | OneClock = os.fspath(path) if part is None else part
-    if part is None and (found := restarts(path)):
-        source = OneClock(path.open("rb"), path.stat().st_size, found)
+    source = view_of(path) or os.fspath(path) if part is None else part
     return av.open(source, "r", options=options, metadata_errors="replace")
 
 

@@ -1,19 +1,25 @@
 """Where a second file begins in a file, as `cat a.wav b.wav` makes it, of formats whose readers stop at the first one.
 
-Enters: a file. Leaves: a place in it. Only headers are read: chunks of WAV and AIFF, the header of AU, boxes of MP4 and
-QuickTime, tags of FLV, objects of ASF. Readers of MP3, AAC, AVI, GIF and MPEG go on; those of FLAC, Matroska and
-MPEG-TS meet a clock that begins anew.
+Enters: a file. Leaves: a place in it. Only headers are read: chunks of WAV, W64, CAF and AIFF, those of AU and NIST,
+boxes of MP4 and QuickTime, tags of FLV, objects of ASF. Readers of MP3, AAC, AVI, GIF and MPEG go on, and so does that
+of AMR (`file_views`) until its other kind comes; those of FLAC, Matroska and MPEG-TS meet a clock that begins anew.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import IO
+
+from mmlake.media.file_views import other_amr
+from mmlake.media.wav_chunks import CAF, W64, caf_chunks, w64_chunks, wav_chunks
 
 _FLV_HEAD, _FLV_HEAD_BYTES, _FLV_TAG = b"FLV\x01", 13, struct.Struct(">B3s")
 _FLV_TAGS, _FLV_LEAST_BYTES = frozenset((8, 9, 18)), 11  # types; of a tag and the length behind it 4 more
 _AU, _UNKNOWN = b".snd", 0xFFFF_FFFF
 _ASF_HEAD = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
+_NIST, _NIST_HEAD_BYTES = b"NIST_1A\n", 1 << 16
+_NIST_FIELD = re.compile(rb"^(sample_count|channel_count|sample_n_bytes) -i (\d{1,15})\s", re.MULTILINE)
 _MAX_BOXES = 100_000  # of a file that was written in fragments
 
 
@@ -24,6 +30,9 @@ def second_file(file: IO[bytes]) -> int | None:
     head = file.read(16)
     if head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE":
         return _in_wav(file, head[:4], size)
+    if head[:4] == CAF or head == W64:
+        chunks, name = (caf_chunks, CAF) if head[:4] == CAF else (w64_chunks, W64[:4])
+        return next((chunk.at_byte for chunk in chunks(file, size) if chunk.name == name), None)
     if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
         return _behind(file, 8 + int.from_bytes(head[4:8], "big"), b"FORM", head[8:12])
     if head[:4] == _AU:
@@ -34,6 +43,10 @@ def second_file(file: IO[bytes]) -> int | None:
         return _in_flv(file, size)
     if head == _ASF_HEAD:
         return _in_asf(file, size)
+    if head[:8] == _NIST:
+        return _in_nist(file)
+    if head[:5] == b"#!AMR":
+        return other_amr(file)
     return _in_mp4(file, size) if head[4:8] == b"ftyp" else None
 
 
@@ -49,20 +62,30 @@ def _behind(file: IO[bytes], end: int, name: bytes, form: bytes) -> int | None:
 
 def _in_wav(file: IO[bytes], name: bytes, size: int) -> int | None:
     """Behind the data, or a second chunk of it: what stands there may count itself in the length of the whole."""
-    at, has_data = 12, False
-    while at + 8 <= size:
-        file.seek(at)
-        chunk, length = struct.unpack("<4sI", file.read(8))
-        if has_data and chunk in (b"data", name):
-            return at
-        if chunk == b"data":
-            if length in (0, 0xFFFF_FFFF) or at + 8 + length > size:
-                return None  # up to the end, or 64 bits long
+    has_data = False
+    for chunk in wav_chunks(file, size):
+        if has_data and chunk.name in (b"data", name):
+            return chunk.at_byte
+        if chunk.name == b"data":
+            if chunk.size_bytes in (0, 0xFFFF_FFFF) or chunk.end_byte > size:
+                return None  # up to the end
             has_data = True
-            if (found := _behind(file, at + 8 + length, name, b"WAVE")) is not None:
+            if (found := _behind(file, chunk.end_byte, name, b"WAVE")) is not None:
                 return found
-        at += 8 + length + (length & 1)
     return None
+
+
+def _in_nist(file: IO[bytes]) -> int | None:
+    """Behind the samples that a NIST SPHERE header counts; its second line says how long it is."""
+    file.seek(0)
+    head = file.read(_NIST_HEAD_BYTES)
+    length = head[8:16].strip()
+    numbers = {name: int(value) for name, value in _NIST_FIELD.findall(head)}
+    if not length.isdigit() or len(numbers) < 3:
+        return None
+    end = int(length) + numbers[b"sample_count"] * numbers[b"channel_count"] * numbers[b"sample_n_bytes"]
+    file.seek(end)
+    return end if end < 1 << 62 and file.read(len(_NIST)) == _NIST else None
 
 
 def _in_mp4(file: IO[bytes], size: int) -> int | None:

@@ -99,7 +99,7 @@ def _of_file(path: Path, settings: PreprocessSettings) -> _Recording:
         elif stream.codec_context.name == "vorbis" and container.format.name == "ogg":
             found = _of_page(path, settings)
         if found is None:
-            found = _of_frames(container, stream, info, settings)
+            found = _of_frames(path, container, stream, info, settings)
     found.container_s = None if is_other else container_s
     found.num_bad_pages = add_bad_pages(found.damages, path, codec=found.codec, rate_hz=found.writer.sample_rate_hz)
     if is_bare and found.sound is not None:
@@ -193,7 +193,7 @@ def _add_link(found: _Recording, path: Path, link: ogg_pages.Link, settings: Pre
 
 
 def _of_frames(
-    container: InputContainer, stream: AudioStream, info: StreamInfo | None, settings: PreprocessSettings
+    path: Path, container: InputContainer, stream: AudioStream, info: StreamInfo | None, settings: PreprocessSettings
 ) -> _Recording:
     """By FFmpeg, each frame at its time."""
     origin_s = (container.start_time or 0) / 1e6
@@ -206,7 +206,7 @@ def _of_frames(
                 check.add_frame(frame, decoding.damages, origin_s=origin_s)  # type: ignore[arg-type]
         sound = writer.finish()
     check_decrypted("audio", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
-    check_clock(decoding.num_astray, decoding.packets, settings=settings)
+    check_clock(path, decoding.clocks, decoding.num_astray, decoding.packets, settings=settings)
     if check is not None and not decoding.damages.places and not check.holds():
         decoding.damages.add("the sound is not the one that the MD5 in the header is of", at_byte=MD5_AT_BYTE)
     writer.add_dropped(decoding.damages)

@@ -88,7 +88,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
                     writer.add(frame)
             sound = writer.finish()
     check_decrypted("video", num_encrypted=decoding.num_encrypted, packets=decoding.packets, settings=settings)
-    check_clock(decoding.num_astray, decoding.packets, settings=settings)
+    check_clock(path, decoding.clocks, decoding.num_astray, decoding.packets, settings=settings)
     if decode is not None and video_codec not in _HIDDEN_FRAMES:
         _check_count(decode, reader.num_frames, decoding.num_counted)
     if isinstance(reader, GopReader) and not reader.read_groups(path):

@@ -100,6 +100,29 @@ def test_mpeg_ps_end_to_end_is_named(tmp_path) -> None:
     assert caught.value.code == 3011
 
 
+@pytest.mark.parametrize(("ending", "codec"), [("mpg", "mpeg2video"), ("mkv", "libx264"), ("webm", "libvpx")])
+def test_where_the_second_of_two_begins_is_said(tmp_path, ending: str, codec: str) -> None:
+    """The remedy is to split the file, and the reason named no place."""
+    part = film(tmp_path / f"part.{ending}", range(0, 2000, 40), flashes(50), codec=codec).read_bytes()
+    (joined := tmp_path / f"joined.{ending}").write_bytes(part + part)
+    with pytest.raises(UnreadableItem, match=rf"which comes at byte {len(part)}\)") as caught:
+        video_track(joined, settings=SETTINGS)
+    assert caught.value.code == 3011
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("mpg", "mpeg2video"), ("mkv", "libx264")])
+def test_what_lies_behind_a_jump_is_a_place_at_the_end(tmp_path, ending: str, codec: str) -> None:
+    """Packets of a short second film were places at the beginning, by their own clock: the first clip was damaged."""
+    long, short = (
+        film(tmp_path / f"{num}.{ending}", range(0, 40 * num, 40), flashes(num), codec=codec).read_bytes()
+        for num in (500, 25)
+    )
+    (joined := tmp_path / f"joined.{ending}").write_bytes(long + short)
+    places = video_track(joined, settings=SETTINGS).columns["damages"]
+    assert places
+    assert min(place["at_s"] for place in places) > 19.5
+
+
 def test_other_streams_behind_the_first_are_named(tmp_path) -> None:
     """Of MPEG-TS that was joined of two programs players show the first; the second was in no row."""
     first = broadcast(tmp_path / "first.ts")
@@ -141,7 +164,7 @@ def test_times_that_are_over_or_cannot_follow_are_astray(
 ) -> None:
     stream = SimpleNamespace(index=0)
     clocks = StreamClocks(SimpleNamespace(format=SimpleNamespace(name=format_name)), [stream])
-    found = [clocks.is_astray(SimpleNamespace(stream=stream, dts=time_s, time_base=1)) for time_s in times_s]
+    found = [clocks.is_astray(SimpleNamespace(stream=stream, dts=time_s, time_base=1, pos=0)) for time_s in times_s]
     assert sum(found) == num_astray
 
 

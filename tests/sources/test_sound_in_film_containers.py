@@ -74,3 +74,27 @@ def test_pictures_that_the_header_of_a_long_file_announces_may_come_late():
     for flags, expected in ((4, {"audio"}), (5, {"audio", "video"})):
         data = b"FLV\1" + bytes([flags]) + bytes(8) + sound * 20
         assert flv_streams(lambda data=data: io.BytesIO(data)) == expected
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "expected"),
+    [
+        (b"\x05\x04BSSD", {"audio"}),  # AES3: SMPTE 302M
+        (b"\x0a\x04eng\0\x05\x04EAC3", {"audio"}),
+        (b"\x05\x04KLVA", set()),
+        (b"\x05\x04drac", {"video"}),
+        (b"\x59\x02\x05\x04BSSD", {"video"}),  # a name within another descriptor
+        (b"", {"video"}),
+    ],
+)
+def test_the_name_of_a_private_stream_says_what_it_is(descriptors: bytes, expected: set[str]) -> None:
+    """Studio sound in MPEG-TS was a film without pictures (3003)."""
+    stream = b"\x06\xe1\x00" + (0xF000 | len(descriptors)).to_bytes(2, "big") + descriptors
+    table = b"\0\1\xc1\0\0\xe1\0\xf0\0" + stream + bytes(4)
+    program = b"\0\xb0\x0d\0\1\xc1\0\0\0\1\xf0\0" + bytes(4)
+    sections = (0, program), (0x1000, b"\2" + (0xB000 | len(table)).to_bytes(2, "big") + table)
+    packets = [
+        (b"G" + (0x4000 | pid).to_bytes(2, "big") + b"\x10\0" + section).ljust(188, b"\xff")
+        for pid, section in sections
+    ]
+    assert ts_streams(lambda: io.BytesIO(b"".join(packets) + bytes(188))) == expected

@@ -15,6 +15,7 @@ from mmlake.media.decoders import decode, open_media
 from mmlake.media.encryption import encrypted_streams, is_encrypted
 from mmlake.media.mp4_samples import most_sample_bytes
 from mmlake.media.stamps import Stamps
+from mmlake.media.wav_chunks import CAF, W64, Chunk, caf_chunks, w64_chunks, wav_chunks
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe, is_without_length, mp3_header
 from mmlake.preprocess.containers.stream_clocks import Beginning, StreamClocks
 from mmlake.preprocess.damage import Damages
@@ -98,6 +99,10 @@ def missing_bytes(path: Path) -> str | None:
         head = file.read(16)
         if head[:4] == b"RIFF":
             return _riff(file, size)
+        if head[:4] == CAF:
+            return _data_chunk("CAF", caf_chunks(file, size), size)
+        if head == W64:
+            return _data_chunk("W64", w64_chunks(file, size), size)
         if head[4:8] in _MP4_TOP:
             return _mp4(file, size)
         if head[:4] == b"\x1aE\xdf\xa3":
@@ -120,16 +125,21 @@ def _riff(file: IO[bytes], size: int) -> str | None:
     if head[8:12] != b"WAVE":
         declared = struct.unpack("<I", head[4:8])[0] + 8
         return None if declared >= 0xFFFF_FF00 else _short("RIFF chunk", declared, size)
-    position = 12
-    while position + 8 <= size:
-        file.seek(position)
-        name, length = struct.unpack("<4sI", file.read(8))
-        if name == b"data":
+    for chunk in wav_chunks(file, size):
+        if chunk.name == b"data":
             # some writers count the header in: they give the size of the file, or what the RIFF chunk has
+            length = chunk.size_bytes
             is_counted = not _is_unknown(length) and length not in (size, size - 8)
-            return _short("WAV data chunk", length, size - position - 8) if is_counted else None
-        position += 8 + length + (length & 1)
+            return _short("WAV data chunk", length, size - chunk.start_byte) if is_counted else None
     return "WAV header: no data chunk before the end of the file"
+
+
+def _data_chunk(what: str, chunks: Iterator[Chunk], size: int) -> str | None:
+    """By the chunk of samples; None where it goes on to the end of the file, or there is none."""
+    found = next((chunk for chunk in chunks if chunk.name == b"data"), None)
+    if found is None or found.end_byte < 0:
+        return None
+    return _short(f"{what} data chunk", found.size_bytes, size - found.start_byte)
 
 
 def _is_unknown(length: int) -> bool:
@@ -292,7 +302,7 @@ class Decoding:
         self.damages = Damages()
         self._last: Packet[Any] | None = None  # that has a time
         self._stamps, self._encrypted = Stamps(container), encrypted_streams(container)
-        self._clocks, self._beginning = StreamClocks(container, streams), Beginning()
+        self.clocks, self._beginning = StreamClocks(container, streams), Beginning()
         # Matroska has no times before 0: the pictures before the first that has one are those that an edit list hides
         self._late = {
             stream.index
@@ -314,7 +324,8 @@ class Decoding:
                 return
             kind = packet.stream.type
             self.packets[kind] += packet.size > 0  # the empty packets at the end only flush
-            if packet.pts is not None:
+            is_astray = packet.size > 0 and self.clocks.is_astray(packet)
+            if packet.pts is not None and not is_astray:  # whose time is of another clock
                 self._last = packet
             if self._seen is not None:
                 self._seen(packet)
@@ -322,7 +333,7 @@ class Decoding:
                 self.num_encrypted[kind] += 1  # some codecs make noise of it, without a complaint
                 self._damaged(f"a packet of {kind} is encrypted", kind, packet.pos)
                 continue
-            if packet.size and self._clocks.is_astray(packet):
+            if is_astray:
                 self.num_astray[kind] += 1  # a decoder would give frames of two moments that have one time
                 self._damaged(f"a packet of {kind} lies behind a jump of the clock", kind, packet.pos)
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmlake.errors import UnreadableItem
@@ -22,6 +23,7 @@ _BACK_S = 0.5  # decoding times only grow; a writer that is late by so much is n
 _LEAP_S = 10.0  # as the program ffmpeg has it for formats whose clock may jump (-dts_delta_threshold)
 # of formats without an index, whose times are a counter: no pause there, as it may be one in a film of few pictures
 _MAX_LEAP_S = 600.0
+_MARK_BYTES, _MOST_HEADER_BYTES = 4, 1 << 20  # of a file: what it begins with, and what stands before its packets
 _COUNTERS = frozenset(("mpegts", "mpeg"))  # by FFmpeg's names
 
 
@@ -38,13 +40,18 @@ class StreamClocks:
         # the clock of a chained Ogg file begins anew with each link, which `mmlake.media.decoders.Stamps` corrects
         followed = [] if container.format.name == "ogg" else streams
         self._clocks = {stream.index: _Clock(max_leap_s) for stream in followed}
+        self.first_byte: int | None = None  # of the packets that are astray; None where there is none
 
     def is_astray(self, packet: Packet[Any]) -> bool:
         """Whether the next packet comes at a time that is over, or that cannot follow."""
         clock = self._clocks.get(packet.stream.index)
         if clock is None or packet.dts is None or packet.time_base is None:
             return False
-        return clock.is_astray(float(packet.dts * packet.time_base))
+        if not clock.is_astray(float(packet.dts * packet.time_base)):
+            return False
+        if packet.pos is not None and packet.pos >= 0:
+            self.first_byte = packet.pos if self.first_byte is None else min(self.first_byte, packet.pos)
+        return True
 
 
 class _Clock:
@@ -92,11 +99,30 @@ class Beginning:
         return shown is not None and packet.pts is not None and packet.pts < shown
 
 
-def check_clock(num_astray: Counter[str], packets: Counter[str], *, settings: PreprocessSettings) -> None:
+def check_clock(
+    path: Path,
+    clocks: StreamClocks,
+    num_astray: Counter[str],
+    packets: Counter[str],
+    *,
+    settings: PreprocessSettings,
+) -> None:
     """Raises UnreadableItem 3011 where more packets of a type of stream are of another clock than may be damaged. Both
     by type of stream."""
     high = settings.max_decode_error_fraction
     for kind, num in num_astray.items():
         if num > high * packets[kind]:
             astray = f"{num} of {packets[kind]} {kind} packets lie behind a jump of the clock"
+            if clocks.first_byte is not None:
+                astray += f", which comes at byte {_start_of(path, clocks.first_byte)}"
             raise UnreadableItem(3011, f"astray_fraction={num / packets[kind]:.3f} ({astray}) not in [0, {high:g}]")
+
+
+def _start_of(path: Path, at_byte: int) -> int:
+    """Where the file that a packet is in begins, by the bytes that the whole begins with; the packet's own place where
+    they do not stand within a megabyte before it."""
+    with path.open("rb") as file:
+        mark = file.read(_MARK_BYTES)
+        file.seek(first := max(0, at_byte - _MOST_HEADER_BYTES))
+        found = first + file.read(at_byte - first).rfind(mark)
+    return found if found >= max(first, 1) else at_byte
