@@ -17,6 +17,7 @@ from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.mos import MOS_MEASUREMENT, POOR_SPEECH
 from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.noise import snr_db
+from mmlake.quality.quantization import quantization_step
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.spans import Span
@@ -24,7 +25,6 @@ from mmlake.spans import Span
 _CLIP_RUN = 3  # consecutive samples at the extreme; one or two are a peak that happened to touch it
 _CLIP_MIN_PEAK = 0.2  # of full scale, -14 dBFS; quieter peaks touch no limit
 _CORNER = 6.0  # step at an end of a flat top over what the top swings by; the peak of a low voice has 3 at most
-_COARSEST = 1 / 128  # step of 8 bits
 _CHUNK_SAMPLES = 1 << 16  # that runs are sought in, so that they do not depend on the blocks of a decoder
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
 _SILENT_DBFS = -60.0
@@ -229,7 +229,7 @@ def _clipped(block: np.ndarray, peak: float, overlap: int) -> int:
             edges = np.flatnonzero(np.diff(at_top.astype(np.int8))).reshape(-1, 2)
             runs = edges[edges[:, 1] - edges[:, 0] >= _CLIP_RUN].tolist()
             if runs:
-                least = float(np.diff(np.unique(channel)).min(initial=_COARSEST))  # step of the quantization
+                least = quantization_step(channel)
                 cut = (one for one in runs if _has_corner(channel, *one, least=least))
                 found += sum(max(0, end - max(start, overlap)) for start, end in cut)
     return found
@@ -276,7 +276,7 @@ AUDIO_MEASUREMENTS = (
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="6",
+        revision="7",
     ),
     MUSIC_MEASUREMENT,
     MOS_MEASUREMENT,
