@@ -15,13 +15,14 @@ from typing import Any
 
 from mmlake.captions.answers import malformed, parse_answer, plain
 from mmlake.captions.settings import CaptionSettings
+from mmlake.letters import SPACED_ENDS, UNSPACED_ENDS
 
-REVISION = "1"  # of the instructions, and of how lines are made
+REVISION = "2"  # of the instructions, and of how lines are made
 _MAX_LINE_CHARS = 2_000
 _WORDS_PER_LINE = 12  # of a recognizer's words: what fits under a picture
 _PAUSE_S = 0.8  # between two words that begins another line
 _TERMS = 200  # of the glossary that a model is shown
-_SENTENCE_END = re.compile(r"[.!?…。！？]$")
+_SENTENCE_END = re.compile(rf"[{SPACED_ENDS}{UNSPACED_ENDS}]$")
 
 INSTRUCTIONS = (
     "You correct transcripts of speech. The user gives numbered lines. Correct misrecognized words, names, spelling "

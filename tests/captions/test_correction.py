@@ -167,3 +167,10 @@ def test_words_of_a_recognizer_are_lines_that_keep_the_times_of_their_words() ->
 def test_a_transcript_without_times_is_one_line_without_times() -> None:
     assert lines_of([], "just words", is_recognized=False) == [Line("just words")]
     assert lines_of([], None, is_recognized=False) == []
+
+
+@pytest.mark.parametrize("end", ["है।", "ہے۔", "كيف؟", "ነው።", "です。", "终｡", "Why?"])
+def test_lines_end_where_sentences_of_every_script_do(end: str) -> None:
+    """Lines of Hindi, Urdu and Amharic went on into the next sentence."""
+    cues = [{"text": text, "start_s": at, "end_s": at + 1.0} for at, text in enumerate(["one", end, "two"])]
+    assert [line.text for line in lines_of(cues, None, is_recognized=True)] == [f"one {end}", "two"]
