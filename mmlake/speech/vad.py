@@ -51,10 +51,12 @@ def silero(sound: Path | IO[bytes]) -> Spans:
     sound: a file that soundfile reads. Raises UnreadableItem 3301 where it is not mono at 16 kHz, MissingExtra without
     the wheel, and what soundfile raises where it does not decode.
     """
-    loud_db, floor_db = _loud_and_floor(_powers(sound))
+    power_F, offset = _powers_and_offset(sound)
+    loud_db, floor_db = _loud_and_floor(power_F)
     steps_db = [step * _STEP_DB for step in range(_MAX_STEPS + 1) if step * _STEP_DB <= loud_db - floor_db]
     gain_db = min(_MAX_GAIN_DB, _LOUD_DBFS - loud_db)
-    return _spans(_probabilities(sound, [min(_MAX_GAIN_DB, gain_db + step_db) for step_db in steps_db]))
+    gains_db = [min(_MAX_GAIN_DB, gain_db + step_db) for step_db in steps_db]
+    return _spans(_probabilities(sound, gains_db, offset))
 
 
 VOICE_DETECTORS: dict[str, VoiceDetector | None] = {SILERO: silero, "none": None}
@@ -75,9 +77,14 @@ def _blocks(sound: Path | IO[bytes]) -> Iterator[NDArray[np.float32]]:
             yield np.pad(block, (0, -len(block) % FRAME_SAMPLES)).reshape(-1, FRAME_SAMPLES)
 
 
-def _powers(sound: Path | IO[bytes]) -> NDArray[np.float32]:
-    """Mean power of each frame, without its offset."""
-    return np.concatenate([np.zeros(0, np.float32), *(block.var(axis=1) for block in _blocks(sound))])
+def _powers_and_offset(sound: Path | IO[bytes]) -> tuple[NDArray[np.float32], np.float32]:
+    """(mean power of each frame without its offset, offset of the whole)."""
+    power, mean = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
+    for block in _blocks(sound):
+        power.append(block.var(axis=1))
+        mean.append(block.mean(axis=1))
+    mean_F = np.concatenate(mean)
+    return np.concatenate(power), np.float32(mean_F.mean() if len(mean_F) else 0.0)
 
 
 def _decibels(power_F: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -133,10 +140,11 @@ class _Pass:
         return found
 
 
-def _probabilities(sound: Path | IO[bytes], gains_db: Sequence[float]) -> NDArray[np.float32]:
-    """That somebody speaks, of each frame: the highest at any of the gains."""
+def _probabilities(sound: Path | IO[bytes], gains_db: Sequence[float], offset: np.float32) -> NDArray[np.float32]:
+    """That somebody speaks, of each frame: the highest at any of the gains. offset: taken from the sound, as the
+    network misses voices that lie on one, and a gain raises it along with them."""
     passes = [_Pass(np.float32(10 ** (gain_db / 20))) for gain_db in gains_db]
-    found = [np.max([one.probabilities(block) for one in passes], axis=0) for block in _blocks(sound)]
+    found = [np.max([one.probabilities(block - offset) for one in passes], axis=0) for block in _blocks(sound)]
     return np.concatenate([np.zeros(0, np.float32), *found])
 
 

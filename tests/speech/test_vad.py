@@ -55,9 +55,9 @@ def test_steady_noise_is_never_brought_to_the_level_of_speech(monkeypatch: pytes
     samples, _ = spoken(number=1)
     used, original = [], vad._probabilities
 
-    def watched(sound: object, gains_db: list[float]) -> np.ndarray:
+    def watched(sound: object, gains_db: list[float], offset: np.float32) -> np.ndarray:
         used.append(len(gains_db))
-        return original(sound, gains_db)
+        return original(sound, gains_db, offset)
 
     monkeypatch.setattr(vad, "_probabilities", watched)
     for level_dbfs in (-70, -45, -20):
@@ -105,7 +105,7 @@ def test_the_probabilities_are_those_of_the_package_frame_by_frame():
         taken = np.concatenate([context, frame], axis=1)
         (probability,), state = network.run(None, {"input": taken, "state": state, "sr": np.array(16_000)})
         context, expected = frame[:, -64:], [*expected, float(probability[0])]
-    np.testing.assert_allclose(vad._probabilities(flac(samples), [0.0]), expected, atol=1e-4)
+    np.testing.assert_allclose(vad._probabilities(flac(samples), [0.0], np.float32(0)), expected, atol=1e-4)
 
 
 def test_an_hour_is_read_a_block_at_a_time(tmp_path, monkeypatch):
@@ -149,3 +149,11 @@ def test_the_detector_loads_no_torch():
         "assert not {'torch', 'silero_vad'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("offset", [0.05, -0.3])
+@pytest.mark.parametrize("gain", [1.0, 0.02])
+def test_a_voice_on_an_offset_is_found_as_without(offset: float, gain: float) -> None:
+    """The gain for a quiet voice raised the offset of its converter to full scale: nobody spoke."""
+    samples, spans = spoken(number=3, gap_s=0.6)
+    assert agreement(vad.silero(flac(0.6 * gain * samples + offset)), spans, len(samples) / RATE_HZ) >= 0.93
