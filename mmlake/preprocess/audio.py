@@ -18,9 +18,9 @@ from mmlake.preprocess.containers.container import (
     check_complete,
     check_decrypted,
     claimed_s,
-    missing_bytes,
     opened,
 )
+from mmlake.preprocess.containers.framing import missing_bytes
 from mmlake.preprocess.containers.later_files import add_later_file
 from mmlake.preprocess.containers.misread_sound import is_misread
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter

@@ -95,7 +95,7 @@ class FilmReader:
             self._duration = frame.duration
             time_base = frame.time_base if frame.duration else None
             self._length_s = self.clock.spacing_s if time_base is None else float(frame.duration * time_base)
-        self.end_s = max(self.end_s, time_s + self._length_s)
+        self.end_s = max(self.end_s, self.clock.end_of(time_s, self._length_s))
 
     def _offer(self, candidates: Candidates, frame: VideoFrame, time_s: float, vector: np.ndarray) -> None:
         settings = self.settings

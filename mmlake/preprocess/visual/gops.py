@@ -52,7 +52,7 @@ class GopReader(FilmReader):
         time_s = float(packet.pts * packet.time_base) - self.clock.origin_s
         self._last_s = max(self._last_s, time_s)
         length_s = float(packet.duration * packet.time_base) if packet.duration else self.clock.spacing_s
-        self.end_s = max(self.end_s, time_s + length_s)
+        self.end_s = max(self.end_s, self.clock.end_of(time_s, length_s))
 
     def add(self, frame: VideoFrame) -> None:
         """Take the next keyframe."""
