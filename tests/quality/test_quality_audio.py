@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from quality_media import audio_track, measures_of, rules_broken, voice
 
-from mmlake.quality.audio import levels, snr_db
+from mmlake.quality.audio import levels, silent_fraction, snr_db
 from mmlake.store import BlobStore
 
 SECONDS = 4
@@ -129,3 +129,11 @@ def test_digital_silence_has_no_level_rather_than_a_made_up_one(store):
 @pytest.mark.parametrize(("duration_s", "is_broken"), [(0.09, True), (0.11, False)])
 def test_a_tenth_of_a_second_is_the_shortest_recording(store, duration_s, is_broken):
     assert ("too_short_audio" in rules_broken(audio_track(store, voice(duration_s)), store)) == is_broken
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.02, -0.9])
+@pytest.mark.parametrize(("level", "expected"), [(5e-4, 1.0), (2e-3, 0.0)], ids=["below", "above"])
+def test_an_offset_is_no_sound(offset, level, expected):
+    """A channel that nothing was plugged into, at the offset of its converter, was no silence."""
+    samples = (offset + level * np.random.default_rng(2).standard_normal(16_000)).astype(np.float32)
+    assert silent_fraction(samples, 16_000) == pytest.approx(expected, abs=0.01)
