@@ -142,3 +142,29 @@ def test_words_of_a_transcript_that_drifts_lie_where_they_are_said(tmp_path, sou
     off_s = np.array([np.abs(begins_s - start_s).min() for start_s, _ in spans])
     assert np.median(off_s) <= 0.05 and np.quantile(off_s, 0.9) <= 0.3
     assert begins_s[0] == pytest.approx(spans[0][0], abs=0.3)  # 1.5 s before its cue
+
+
+@pytest.mark.parametrize("shift_s", [20.0, 45.0, 110.0, -40.0])
+@pytest.mark.parametrize("speed", [1.0, 25 / 24])
+@pytest.mark.parametrize("seed", range(2))
+def test_subtitles_of_another_release_lie_on_their_speech(shift_s: float, speed: float, seed: int) -> None:
+    """Beyond 15 s they were taken for ones of another speed that cross the right times once: a third was wrong by 20 s
+    and more, and was said to be corrected."""
+    spans = spoken(seed)
+    late = [cue for cue in cues_of(spans, lambda at_s: at_s * (speed - 1) + shift_s) if cue.end_s > 1.0]
+    found = drift_of(late, detected(spans, seed), DURATION_S)
+    assert found is not None
+    for at_s in np.linspace(120, DURATION_S - 60, 20):
+        cue = Cue("words", at_s * speed + shift_s, at_s * speed + shift_s + 1)
+        assert found.corrected([cue])[0].start_s == pytest.approx(at_s, abs=0.3)
+
+
+def test_a_part_that_another_cut_of_a_film_has_more_moves_no_other_part() -> None:
+    spans = spoken(8)
+    late = cues_of(spans, lambda at_s: 0.0 if at_s < 700 else 40.0)
+    assert drift_of(late, detected(spans, 8), DURATION_S) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_offset_is_made_up_for_the_words_of_another_film(seed: int) -> None:
+    assert drift_of(cues_of(spoken(seed)), detected(spoken(seed + 100), seed), DURATION_S) is None

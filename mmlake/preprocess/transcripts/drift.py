@@ -22,6 +22,7 @@ MAX_DRIFT_S = 0.5  # what may remain: subtitles appear a little before a word an
 _STEP_S = 0.05  # of the masks
 _WINDOW_S, _HOP_S = 30.0, 10.0
 _MAX_LAG_S = 15.0  # to either side; recognizers drift by 8 to 12 s in an hour
+_MAX_OFFSET_S = 120.0  # of all cues, as where subtitles are for another release: logos, a summary of what came before
 _MIN_CORRELATION = 0.55  # of the masks; unrelated ones reach .45 at their best lag
 _MIN_LEAD = 0.1  # over the best correlation elsewhere
 _LEAD_APART_S = 1.0
@@ -71,9 +72,12 @@ def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duratio
     timed = [(cue.start_s, cue.end_s) for cue in cues if cue.start_s is not None and cue.end_s is not None]
     if not timed or not speech:
         return None
-    found = _at_speed(timed, speech, duration_s, 1.0)
+    found = plain = _at_speed(timed, speech, duration_s, 1.0)
     if found.agreement < _SURE:  # else no other speed is tried
         found = max(found, *(_at_speed(timed, speech, duration_s, speed) for speed in _SPEEDS), key=_Found.agreement_of)
+        # cues of which many are at their speech are not moved as one
+        far = [] if plain.agreement >= _MIN_AGREEING else _far_off(timed, speech, duration_s)
+        found = max([found, *far], key=_Found.agreement_of)
     late_s = found.drift.late_s
     is_drift = np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) >= _MIN_WINDOWS and found.agreement >= _MIN_AGREEING
     return found.drift if is_drift else None
@@ -91,10 +95,35 @@ class _Found:
         return self.agreement
 
 
-def _at_speed(timed: Sequence[Span], speech: Sequence[Span], duration_s: float, speed: float) -> _Found:
-    """Lags are measured on the clock of a film that runs at that speed. At its ends they are those of the nearest
-    windows."""
-    own = [(start_s / speed, end_s / speed) for start_s, end_s in timed]
+def _far_off(timed: Sequence[Span], speech: Sequence[Span], duration_s: float) -> list[_Found]:
+    """At each speed, what windows find around the offset at which all cues together are most alike to the speech: where
+    that is beyond the reach of windows around 0, and nearly all of them agree."""
+    found = []
+    for speed in (1.0, *_SPEEDS):
+        own = [(start_s / speed, end_s / speed) for start_s, end_s in timed]
+        length_s = min(duration_s + _MAX_OFFSET_S, max(end_s for _, end_s in own))  # what is later is nobody's words
+        offset_s = _offset(_mask(own, length_s), _mask(speech, duration_s))
+        if abs(offset_s) > _MAX_LAG_S:
+            found.append(_at_speed(timed, speech, duration_s, speed, offset_s=offset_s))
+    return [one for one in found if one.agreement >= _SURE]
+
+
+def _offset(words: NDArray[np.float32], spoken: NDArray[np.float32]) -> float:
+    """How much later the words come than the speech, of at most two minutes to either side the most alike."""
+    size = 1 << (len(words) + len(spoken)).bit_length()
+    of_words, of_speech = (np.fft.rfft(one - one.mean(), size) for one in (words, spoken))
+    alike = np.fft.irfft(of_words * np.conj(of_speech), size)
+    reach = min(round(_MAX_OFFSET_S / _STEP_S), size // 2 - 1)
+    near = np.concatenate([alike[-reach:], alike[: reach + 1]])
+    return float((int(np.argmax(near)) - reach) * _STEP_S)
+
+
+def _at_speed(
+    timed: Sequence[Span], speech: Sequence[Span], duration_s: float, speed: float, *, offset_s: float = 0.0
+) -> _Found:
+    """Lags are measured on the clock of a film that runs at that speed and begins so much later. At its ends they are
+    those of the nearest windows."""
+    own = [(start_s / speed - offset_s, end_s / speed - offset_s) for start_s, end_s in timed]
     length_s = max(duration_s, max(end_s for _, end_s in own))
     words, spoken = _mask(own, length_s), _mask(speech, length_s)
     window, hop = round(_WINDOW_S / _STEP_S), round(_HOP_S / _STEP_S)
@@ -107,8 +136,9 @@ def _at_speed(timed: Sequence[Span], speech: Sequence[Span], duration_s: float, 
     num_paused = sum(_is_paused(words[start : start + window]) for start in starts)
     agreement = len(late_s) / num_paused if num_paused else 0.0
     if speed != 1.0 and len(late_s):
-        times_s, late_s = np.array([0.0, *times_s, length_s]), np.array([late_s[0], *late_s, late_s[-1]])
-    return _Found(Drift(times_s=times_s * speed, late_s=late_s + times_s * (speed - 1)), agreement)
+        times_s, late_s = np.array([-offset_s, *times_s, length_s]), np.array([late_s[0], *late_s, late_s[-1]])
+    cue_times_s = (times_s + offset_s) * speed
+    return _Found(Drift(times_s=cue_times_s, late_s=late_s + cue_times_s - times_s), agreement)
 
 
 def _mask(spans: Sequence[tuple[float, float]], length_s: float) -> NDArray[np.float32]:
