@@ -46,6 +46,7 @@ _PLAYLIST_HEADS = (
 _AMR = b"#!AMR"  # sound, for all that it begins as a script does
 
 _DAMAGED_FRACTION = 0.5  # of `min_decoded_fraction`, where it is known why less decodes: one page of Opus is a second
+_HEADER_SLACK_S = 0.5  # more than any header rounds; writers state the last frame as long as the rate that they had
 _OPUS_HZ = 48_000  # of all its clocks
 
 
@@ -232,7 +233,7 @@ class FrameClock:
     def end_of(self, time_s: float, length_s: float) -> float:
         """When a frame that is shown from then on, for as long as its container says, ends."""
         end_s = time_s + length_s
-        return self._stated_end_s if time_s < self._stated_end_s < end_s else end_s
+        return self._stated_end_s if time_s < self._stated_end_s < end_s - _HEADER_SLACK_S else end_s
 
     def time_of(self, pts: int | None, time_base: Fraction | None) -> float:
         """When the next frame is shown; without a time stamp, one frame distance after the latest so far."""
