@@ -21,7 +21,7 @@ def test_a_version_is_all_of_its_tables(monkeypatch: pytest.MonkeyPatch) -> None
     )
     lake: Any = SimpleNamespace(cuts=SimpleNamespace(uncut=SimpleNamespace(now=dict)))
     request: Any = SimpleNamespace(branch="curated", recipe=SimpleNamespace(name="curated"))
-    monkeypatch.setattr(run, "needs_version", lambda *given: ("curated-v001", True))
+    monkeypatch.setattr(run, "needs_version", lambda *given, **named: ("curated-v001", True))
     monkeypatch.setattr(run, "ask_for", lambda *given: None)
     run._publish(lake, request, runner, lambda name, total: begun.append((name, total)))
     assert begun == [("version curated-v001", len(VERSION_STEPS))]
