@@ -144,9 +144,10 @@ def test_words_of_a_transcript_that_drifts_lie_where_they_are_said(tmp_path, sou
     assert begins_s[0] == pytest.approx(spans[0][0], abs=0.3)  # 1.5 s before its cue
 
 
-@pytest.mark.parametrize("shift_s", [20.0, 45.0, 110.0, -40.0])
-@pytest.mark.parametrize("speed", [1.0, 25 / 24])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("shift_s", "speed", "seed"),
+    [(20.0, 1.0, 0), (20.0, 25 / 24, 1), (45.0, 25 / 24, 0), (110.0, 1.0, 1), (-40.0, 1.0, 0), (-40.0, 25 / 24, 1)],
+)
 def test_subtitles_of_another_release_lie_on_their_speech(shift_s: float, speed: float, seed: int) -> None:
     """Beyond 15 s they were taken for ones of another speed that cross the right times once: a third was wrong by 20 s
     and more, and was said to be corrected."""
@@ -165,6 +166,6 @@ def test_a_part_that_another_cut_of_a_film_has_more_moves_no_other_part() -> Non
     assert drift_of(late, detected(spans, 8), DURATION_S) is None
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_offset_is_made_up_for_the_words_of_another_film(seed: int) -> None:
     assert drift_of(cues_of(spoken(seed)), detected(spoken(seed + 100), seed), DURATION_S) is None
