@@ -53,6 +53,18 @@ class Seekable(io.RawIOBase):
         return self._at
 
 
+class Owned(Seekable):
+    """A file as whoever derives from this gives it: who drops it, or closes it, closes the file."""
+
+    name = ""  # PyAV asks for one
+    _file: IO[bytes]
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
 class Converted(io.RawIOBase):
     """Bytes that are made of another stream, in order, by whoever derives from this. Closing it closes that stream."""
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from mmlake.media.transport_clock import OneClock, restarts
 from mmlake.media.wav_chunks import forgotten_padding
-from mmlake.streams import Seekable
+from mmlake.streams import Owned, Seekable
 
 _AMR_HEAD = re.compile(rb"#!AMR(?:-WB)?\n")  # RFC 4867, section 5
 _LONGEST_HEAD = 9
@@ -87,10 +87,8 @@ def _amr_heads(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         block = file.read(_BLOCK_BYTES)
 
 
-class PiecedFile(Seekable):
-    """Pieces of a file, and bytes between them, as one file. Closing it closes the file, and so does who drops it."""
-
-    name = ""  # PyAV asks for one
+class PiecedFile(Owned):
+    """Pieces of a file, and bytes between them, as one file."""
 
     def __init__(self, file: IO[bytes], pieces: list[Piece]) -> None:
         self._file, self._pieces, self._at = file, pieces, 0
@@ -112,8 +110,3 @@ class PiecedFile(Seekable):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.streams import Seekable
+from mmlake.streams import Owned
 
 # N packets of one block, each of 188 bytes
 _PACKET_BYTES, _SYNC = 188, 0x47
@@ -205,10 +205,8 @@ def _end(ticks: NDArray[np.int64], numbers: list[int], number: int) -> int:
     return last + (step if 0 < step <= _HZ else 0)
 
 
-class OneClock(Seekable):
-    """The file with its stamps on one clock. Closing it closes the file, and so does who drops it."""
-
-    name = ""  # PyAV asks for one
+class OneClock(Owned):
+    """The file with its stamps on one clock."""
 
     def __init__(self, file: IO[bytes], size_bytes: int, found: tuple[Restart, ...]) -> None:
         self._file, self._size, self._at, self._first = file, size_bytes, 0, found[0].at_byte
@@ -228,11 +226,6 @@ class OneClock(Seekable):
         buffer[: len(part)] = part
         self._at += len(part)
         return len(part)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
 
     def _shift(self, data: bytearray, at_byte: int) -> None:
         packets_NB = _packets(data)
