@@ -62,7 +62,11 @@ def peak_bytes(root, num_samples):
 
 
 def test_a_tar_of_many_members_takes_a_few_bytes_for_each(tmp_path):
-    few, many = peak_bytes(tmp_path / "few", 500), peak_bytes(tmp_path / "many", 4500)
+    # the least of three: what a thread of an earlier test allocates meanwhile only adds
+    few, many = (
+        min(peak_bytes(tmp_path / f"{num_samples}-{time}", num_samples) for time in range(3))
+        for num_samples in (500, 4500)
+    )
     # bytes per member: its place, its hashes and what sorting them takes; an object for each took 700
     assert (many - few) / 8000 < 150
 
