@@ -19,7 +19,6 @@ import pytest
 
 from mmlake.lake import Lake
 from mmlake.pipeline import refresh
-from mmlake_assets.factory import BACKFILL_SHARDS
 from mmlake_assets.instance import open_instance
 from mmlake_assets.partitions import SHARD_SETS
 from tests import make
@@ -29,7 +28,8 @@ from tests.graph.hostile_site import hostile_site
 from tests.lakes import copied
 
 pytestmark = [pytest.mark.slow, pytest.mark.daemon]
-NUM_SHARDS = BACKFILL_SHARDS + 2  # the second run is a short one
+RUN_SHARDS = 8
+NUM_SHARDS = RUN_SHARDS + 2  # the second run is a short one
 BACKFILL_S = 600
 RUN_S = 180
 SHOTS = os.environ.get("MMLAKE_SHOTS")  # a folder: keep the pictures there
@@ -71,7 +71,7 @@ def deployment(done, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deplo
         own.instance.add_dynamic_partitions(
             SHARD_SETS["text"], [key for key in own.lake.registry.keys("text") if key.startswith("many/")]
         )
-    with deployed(base / "lake", base / "landing") as made:
+    with deployed(base / "lake", base / "landing", MMLAKE_BACKFILL_SHARDS=str(RUN_SHARDS)) as made:
         yield made
 
 
