@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.instance import InstanceRef
 
+from mmlake.errors import SettingsError
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
@@ -52,8 +53,11 @@ _IN_PROCESS = {
 
 def dagster_home(root: Path) -> Path:
     """The lake's Dagster home, made with our defaults where there are none, or those of an earlier release; a
-    dagster.yaml that somebody wrote or changed stays."""
+    dagster.yaml that somebody wrote or changed stays. Raises SettingsError where the path has a question mark: Dagster
+    names its databases by URLs, which end there."""
     home = root.absolute() / "dagster"
+    if "?" in str(home):
+        raise SettingsError(f"the path of lake {home.parent} has a '?', expected none; name another folder with --lake")
     path = home / "dagster.yaml"
     if not path.exists() or digest_of(path.read_bytes()) in _FORMER:
         write_atomically(path, _DAGSTER_YAML.encode())

@@ -29,6 +29,7 @@ from dagster._core.execution.plan.objects import StepSuccessData
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from watchdog.events import FileModifiedEvent
 
+from mmlake.errors import SettingsError
 from mmlake_assets.event_storage import PooledEventLogStorage, _Watcher
 from mmlake_assets.instance import EVENT_BATCHES, dagster_home
 
@@ -305,3 +306,9 @@ def test_the_defaults_of_the_release_before_are_replaced(tmp_path: Path) -> None
     now = (home / "dagster.yaml").read_text()
     (home / "dagster.yaml").write_text(now[: now.index("event_log_storage:")])
     assert (dagster_home(tmp_path) / "dagster.yaml").read_text() == now
+
+
+def test_a_lake_below_a_question_mark_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"the path of lake .*/what\?/lake has a '\?', expected none"):
+        dagster_home(tmp_path / "what?" / "lake")
+    assert list(tmp_path.iterdir()) == []
