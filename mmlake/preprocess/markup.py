@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from mmlake.formats import sniff
+from mmlake.preprocess.page_parts import keep_parts
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -68,6 +69,7 @@ def main_text(page: str) -> str:
     for template in list(tree.iter("template")):  # scripts fill it in; trafilatura takes it for a part of the page
         template.drop_tree()
     _write_formulas(tree)
+    keep_parts(tree)
     _unname_words(tree)
     _name_paragraphs(tree)
     shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))

@@ -1,0 +1,143 @@
+"""Parts of a page's article that trafilatura would leave out or jumble, rewritten in place as what it keeps.
+
+A parsed page comes in and is changed. Whether a page has an article at all is decided in `markup`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lxml.html import HtmlElement
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_BLANKS = re.compile(r"\s+")
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_CODE = ("code", "tt", "kbd", "samp", "var")
+_MARKS = frozenset((*_CODE, "a", "b", "em", "i", "span", "strong", "sub", "sup", "u", "q", "cite", "abbr", "small"))
+_MIN_NAMED = 2  # sections that keep their names anyway: one alone may be the article around a box "Related posts"
+_EMBEDDED = re.compile(r"(?:\A|\s)embed(?:ded)?(?:\s|\Z)")
+_OTHER_SITES = ("iframe", "object", "embed", "video", "audio", "script", "blockquote")  # how players and posts come
+_NOTE = re.compile(r"(?:\A|\s)(?:admonition|note|tip|hint|important|warning|caution|danger|footnote)(?:\s|\Z)")
+_MIN_SENTENCE_WORDS = 8  # as in `markup`; a shorter caption names a photographer or an agency
+
+
+def keep_parts(tree: HtmlElement) -> None:
+    """Rewrites code, listings, captions, notes and sections of a page so that its extracted text has them in order."""
+    _join_code(tree)
+    _unlink_code(tree)
+    _write_listings(tree)
+    _write_captions(tree)
+    _write_notes(tree)
+    _unname_sections(tree)
+    _unname_embedded(tree)
+
+
+def _join_code(tree: HtmlElement) -> None:
+    """Code in a sentence becomes one run of characters: of code with marked words in it, as DocBook writes what is to
+    be replaced, trafilatura puts the marked words behind the next comma."""
+    for code in list(tree.iter(*_CODE)):
+        if next(code.iterancestors("pre"), None) is not None:
+            continue
+        if any(not isinstance(part.tag, str) or part.tag not in _MARKS for part in code.iterdescendants()):
+            continue
+        text = _BLANKS.sub(" ", code.text_content())
+        code[:] = []
+        code.text = text
+
+
+def _unlink_code(tree: HtmlElement) -> None:
+    """Makes words of the names in a sentence that lead to their reference, where the sentence has as many words of its
+    own: trafilatura takes what is mostly links for a menu."""
+    for sentence in tree.iter("p", "li", "dd"):
+        links = [link for link in sentence.iter("a") if not (link.text or "").strip() and _is_code(link)]
+        if not links:
+            continue
+        num_linked = sum(_num_words(link) for link in sentence.iter("a"))
+        if _num_words(sentence) >= max(_MIN_SENTENCE_WORDS, 2 * num_linked):
+            for link in links:
+                link.tag = "span"
+                link.attrib.clear()
+
+
+def _is_code(link: HtmlElement) -> bool:
+    return len(link) > 0 and all(part.tag in _CODE and not (part.tail or "").strip() for part in link)
+
+
+def _write_listings(tree: HtmlElement) -> None:
+    """Listings whose lines are divs, as Doxygen writes them, become preformatted text without numbers of lines."""
+    for listing in list(tree.iter("div")):
+        if "fragment" not in listing.get("class", "").split() or not len(listing):
+            continue
+        if any(line.tag != "div" or "line" not in line.get("class", "").split() for line in listing):
+            continue
+        lines = ["".join(line.xpath(".//text()[not(ancestor::*[@class='lineno'])]")).rstrip() for line in listing]
+        tail = listing.tail
+        listing.clear()
+        listing.tag, listing.text, listing.tail = "pre", "\n".join(lines), tail
+
+
+def _write_captions(tree: HtmlElement) -> None:
+    """Captions of figures that are sentences become paragraphs behind their figures, which are left out."""
+    for caption in list(tree.iter("figcaption")):
+        figure = next(caption.iterancestors("figure"), None)
+        text = _BLANKS.sub(" ", caption.text_content()).strip()
+        num_linked = sum(_num_words(link) for link in caption.iter("a"))
+        num_words = _num_words(caption)
+        if figure is None or figure.getparent() is None or num_words < max(_MIN_SENTENCE_WORDS, 2 * num_linked):
+            continue
+        paragraph = tree.makeelement("p")
+        paragraph.text = text
+        figure.addnext(paragraph)  # the text behind the figure is then behind the paragraph
+
+
+def _write_notes(tree: HtmlElement) -> None:
+    """Notes and warnings in the course of a text, as docutils writes them, are boxes; other asides stay aside."""
+    for aside in list(tree.iter("aside")):
+        if _NOTE.search(aside.get("class", "")):
+            aside.tag = "div"
+
+
+def _unname_sections(tree: HtmlElement) -> None:
+    """Takes the names from sections that are named after their headings where two others are so too: trafilatura leaves
+    out each whose name holds `related`, `nav`, `menu`, `share`, `author` or `button`, such as
+    `handling-security-related-bugs`. Sections that hold mostly links stay named."""
+    named = [one for one in tree.iter("section", "div") if one.get("id") and _is_named_after_heading(one)]
+    if len(named) <= _MIN_NAMED:
+        return
+    from trafilatura.xpaths import OVERALL_DISCARD_XPATH
+
+    left_out = {one for find in OVERALL_DISCARD_XPATH for one in find(tree)}
+    if sum(one not in left_out for one in named) < _MIN_NAMED:
+        return
+    for section in named:
+        num_linked = sum(_num_words(link) for link in section.iter("a"))
+        if section in left_out and _num_words(section) >= 2 * num_linked:
+            section.attrib.pop("id")
+
+
+def _is_named_after_heading(section: HtmlElement) -> bool:
+    """Whether a section begins with a heading whose letters are those of its name, as far as the name goes."""
+    if (section.text or "").strip():
+        return False
+    for child in section:
+        if child.tag in _HEADINGS:
+            heading = "".join(_LETTERS.findall(child.text_content())).lower()
+            name = "".join(_LETTERS.findall(section.get("id"))).lower()
+            return bool(name) and heading.startswith(name)
+        if child.tag not in ("a", "span") or child.text_content().strip() or (child.tail or "").strip():
+            return False  # what may stand before a heading are empty anchors
+    return False
+
+
+def _unname_embedded(tree: HtmlElement) -> None:
+    """Takes the class `embedded` from boxes of text: trafilatura takes it for players and posts of other sites, and
+    manuals for paragraphs that several of their pages share."""
+    for box in list(tree.iter("div", "section", "p", "span")):
+        if _EMBEDDED.search(box.get("class", "")) and next(box.iterdescendants(*_OTHER_SITES), None) is None:
+            box.attrib.pop("class")
+
+
+def _num_words(element: HtmlElement) -> int:
+    return len(_LETTERS.findall(element.text_content()))

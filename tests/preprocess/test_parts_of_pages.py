@@ -1,0 +1,96 @@
+"""Parts of articles that manuals have: marked code, listings, captions, notes and sections with names."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mmlake.preprocess.markup import main_text
+
+PROSE = "".join(
+    f"<p>The miller carried the {number} sack of flour over the bridge and came back in the evening.</p>"
+    for number in ("first", "second", "third", "fourth")
+)
+
+
+def text_of(part: str) -> str:
+    return main_text(f"<html><body><div><h1>The bridge</h1>{PROSE}{part}{PROSE}</div></body></html>")
+
+
+def test_marked_words_of_code_stay_in_their_places() -> None:
+    """The name stood behind the comma, glued to the next code: `new, and go on with this.patchlist`."""
+    name = "<code>new\n<em><code>this.patch</code></em></code>"
+    part = f"<p>Name it: {name}, and go on with <code>list <i>it</i></code>.</p>"
+    assert "Name it: new this.patch, and go on with list it." in text_of(part)
+
+
+def test_code_in_preformatted_text_keeps_its_lines() -> None:
+    assert "one\n  two" in text_of("<pre><code><span>one</span>\n  <span>two</span></code></pre>")
+
+
+def test_listings_of_divs_are_listings() -> None:
+    lines = "".join(f"<div class='line'><span class='lineno'> {n}</span>{'  ' * n}call({n});</div>" for n in range(3))
+    assert "call(0);\n  call(1);\n    call(2);" in text_of(f"<div class='fragment'>{lines}</div>")
+
+
+def test_captions_that_are_sentences_stay_and_credits_go() -> None:
+    said = "The wheel of the mill turns once in four seconds."
+    figure = "<figure><img src='a.png'><figcaption>{}</figcaption></figure>behind it"
+    assert said in text_of(figure.format(said))
+    assert "Photo" not in text_of(figure.format("Photo by an agency"))
+
+
+def test_notes_in_the_course_of_a_text_stay_and_other_asides_go() -> None:
+    aside = "<aside class='{}'><p>Nobody crosses the bridge while the ice drifts below it.</p></aside>"
+    assert "ice drifts" in text_of(aside.format("admonition note"))
+    assert "ice drifts" not in text_of(aside.format("teaser"))
+
+
+def sections(*titles: str, outer: str = "section") -> str:
+    return "".join(
+        f"<{outer} id='{title.lower().replace(' ', '-')}'><h2>{title}</h2>"
+        f"<p>Of {title} the miller says in the evening that it is as it has always been.</p></{outer}>"
+        for title in titles
+    )
+
+
+@pytest.mark.parametrize("title", ["Handling related floods", "Navigating the weir", "Sharing a boat", "Author of it"])
+def test_sections_named_after_their_headings_stay(title: str) -> None:
+    """Whole sections were left out because of a word in their heading."""
+    text = text_of(sections("Ways to the mill", "Stones", title))
+    assert f"Of {title} the miller says" in text
+
+
+def test_a_box_of_other_pages_goes_though_it_has_a_heading() -> None:
+    links = "<p><a href='a'>All about the mills of this valley</a></p>"
+    box = f"<section id='related-pages'><h2>Related pages</h2>{links}</section>"
+    assert "All about the mills" not in text_of(sections("Ways to the mill", "Stones") + box)
+    assert "Of Related mills" not in text_of(sections("Related mills"))
+
+
+def test_embedded_paragraphs_stay_and_posts_of_other_sites_go() -> None:
+    said = "Under the bridge the water is as deep as three men are tall."
+    assert said in text_of(f"<div class='embedded'><p>{said}</p></div>")
+    assert said not in text_of(f"<div class='embed'><blockquote><p>{said}</p></blockquote></div>")
+
+
+def test_names_that_lead_to_their_reference_are_words() -> None:
+    item = "<li>Add <a href='b'><code>{0}</code></a>, as {0} of <a href='c'>{0}</a> is too slow to be of use.</li>"
+    text = text_of("<ul>" + "".join(item.format(name) for name in ("fopen", "fclose", "fseek")) + "</ul>")
+    assert "- Add fopen, as fopen of fopen is too slow to be of use." in text
+
+
+def test_hostile_parts_take_time_in_proportion() -> None:
+    """Marks in marks and ten thousand of each part: a second of processor time, where squares would take minutes."""
+    marks = "<code>" + "<b>x</b>" * 20_000 + "</code>"
+    links = "<p>" + "some words of it <a href='a'><code>x</code></a> " * 10_000 + "</p>"
+    lines = "<div class='fragment'>" + "<div class='line'>x</div>" * 10_000 + "</div>"
+    from lxml import html
+
+    from mmlake.preprocess.page_parts import keep_parts
+
+    tree = html.fromstring(f"<html><body>{marks}{links}{lines}{'<code>' * 200}</body></html>")
+    before = time.process_time()
+    keep_parts(tree)
+    assert time.process_time() - before < 3
