@@ -15,6 +15,7 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import label_files, sniff, texts
 from mmlake.formats.label_files import Classes
 from mmlake.formats.texts import printable
+from mmlake.media_names import PROGRAM_NAMES
 from mmlake.records import canonical_json
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, record_endings, role_of
@@ -42,9 +43,7 @@ class Surroundings:
     """What a sample knows of its shard: the names of samples and the shapes of records."""
 
     pictures = Pictures()
-    is_lacking = (
-        False  # whether a sample whose rows were given lacks what its record names, or has nothing but a record
-    )
+    is_lacking = False  # whether a sample whose rows were given lacks what its record names, or has a record alone
 
     def __init__(self, key: str, settings: SourceSettings) -> None:
         self.settings, self._key = settings, key
@@ -282,8 +281,9 @@ class Sample:
             fault = _unknown(member)
         role = "media"
         if modality == "text":
-            is_timed = self._media and kind is not None and kind.content_type in TIMED
-            role = "transcript" if is_timed else record_fields.text_role(self._media)
+            media = () if member.extension in PROGRAM_NAMES else self._media
+            is_timed = media and kind is not None and kind.content_type in TIMED
+            role = "transcript" if is_timed else record_fields.text_role(media)
         item = RawItem(
             modality, member.locate(""), self._id, position, role, None if kind is None else kind.content_type,
             "bin" if kind is None else kind.extension, member.content, member.size_bytes, self._metadata,
