@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
 from mmlake import provenance
+from mmlake.errors import BlobMissing, SettingsError
 from mmlake.lake import Lake
 from mmlake.provenance import Story
 from mmlake.publish import version_names
+from mmlake.records import is_digest
 
 
-def story_of(lake: Lake, digest: str) -> Story:
-    """The story of the item that the digest or its prefix names. Raises BlobMissing, AmbiguousDigest, SettingsError."""
+def story_of(lake: Lake, name: str) -> Story:
+    """The story of the item that a person names: by its digest or a prefix of it, by a file of the store, or by a file
+    that landed, whose path begins where the person is or where the landing zone does. Raises BlobMissing,
+    AmbiguousDigest, SettingsError."""
+    stem = Path(name).name.partition(".")[0]
+    path = None if is_digest(stem) else _file_named(lake, name)
+    if path is None:
+        return _story(lake, stem if is_digest(stem) else name)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        return _story(lake, digest)
+    except BlobMissing as error:
+        raise SettingsError(
+            f"the bytes of {path} are no item of lake {lake.root}: it did not land, it changed since, or its rows are "
+            "those of what is packed in it, a record or a member each; `mmlake search` finds these, and "
+            "`mmlake failed` lists what could not be read"
+        ) from error
+
+
+def _story(lake: Lake, digest: str) -> Story:
     return replace(
         provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item)),
         landing=lake.origin(),
     )
+
+
+def _file_named(lake: Lake, name: str) -> Path | None:
+    location = lake.origin().get("location")
+    roots = [Path(), *([Path(location)] if isinstance(location, str) else [])]
+    return next((root / name for root in roots if (root / name).is_file()), None)
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:

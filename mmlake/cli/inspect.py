@@ -12,7 +12,6 @@ from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption,
 from mmlake.drawing import short, shown, table
 from mmlake.error_codes import CODES
 from mmlake.errors import SettingsError
-from mmlake.records import is_digest
 
 PANEL = "Inspect"
 
@@ -94,8 +93,8 @@ def why(
     digest: Annotated[
         str,
         typer.Argument(
-            help="Digest of an item, keyframe or audio track, or its first characters; or the path of a file in "
-            "the store."
+            help="Digest of an item, keyframe or audio track, or its first characters; or the path of a file: one "
+            "that landed, by itself or as the landing zone names it, or one in the store."
         ),
     ],
     lake: LakeOption = DEFAULT_LAKE,
@@ -104,12 +103,11 @@ def why(
     """The whole story of one item: where it came from, what each stage found, which run made it, why versions hold it
     or not.
 
-    Example: `mmlake why 3f2a9c41`
+    Example: `mmlake why 3f2a9c41`, `mmlake why landing/photos/a.jpg`
     """
     from mmlake.item_provenance import story_of
 
-    name = Path(digest).name.partition(".")[0]
-    story = story_of(open_lake(lake), name if is_digest(name) else digest)
+    story = story_of(open_lake(lake), digest)
     emit(story.to_dict(), as_json=as_json, draw=lambda out: out.print(shown(story.to_text()), soft_wrap=True))
 
 
@@ -203,7 +201,7 @@ def _search(
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
-    vector, chosen, deaf, note = None, _known_encoder(opened, encoder), None, None
+    vector, chosen, unasked, note = None, _known_encoder(opened, encoder), None, None
     how = {"executor": opened.executor, "settings": opened.settings.embed, "encoders": opened.parts.encoders}
     if like is not None:
         if not like.is_file():
@@ -234,18 +232,25 @@ def _search(
                     f"--encoder {chosen} has no text side, so that words have no vector in its space; give --like "
                     "FILE, or another encoder"
                 )
-            # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
-            deaf = encoder if "text" not in opened.parts.encoders[encoder].modalities else None
-            encoder = None
+            # the words are looked up in texts, captions and transcripts alone
+            unasked, encoder = encoder, None
     found = opened.catalog.search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
     )
-    if deaf and not found.num_rows:
-        note = (
-            f"the words were looked up in captions and transcripts alone: the encoder '{deaf}' of {modality} has no "
-            "text side; give --like FILE, or set embed.encoders to one that has, such as clip, and run again"
-        )
+    if unasked and not found.num_rows:
+        note = _unasked(opened, unasked, modality or "text")
     return list(found.to_pylist()), note
+
+
+def _unasked(opened: Any, encoder: str, modality: str) -> str:
+    """Why words were compared with no vectors of the encoder, and what to do."""
+    lacks = "has no text side"
+    if "text" in opened.parts.encoders[encoder].modalities:
+        lacks = "has no vectors in this lake, which are made of texts"
+    return (
+        f"the words were looked up in captions and transcripts alone: the encoder '{encoder}' of {modality} {lacks}; "
+        "give --like FILE, or set embed.encoders to one that has a text side, such as clip, and run again"
+    )
 
 
 def _drawn(rows: list[dict[str, Any]]) -> Any:

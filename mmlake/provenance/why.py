@@ -45,7 +45,9 @@ def why(
     """
     prefix = digest_prefix.strip().lower()
     if not _PREFIX.fullmatch(prefix):
-        raise SettingsError(f"{digest_prefix[:80]!r} is no digest: give 4 to 64 hexadecimal characters of a SHA-256")
+        raise SettingsError(
+            f"{digest_prefix[:80]!r} is no digest and no file: give 4 to 64 hexadecimal characters of a SHA-256"
+        )
     found = Found.search(tables, prefix)
     records = rows_of(tables, found)
     records += corpus_rows(tables, found)
