@@ -156,6 +156,14 @@ def test_mean_word_length_is_bounded_on_both_sides(word, is_broken):
     assert ("word_length" in broken(" ".join(f"{word}" for _ in range(15)))) == is_broken
 
 
+@pytest.mark.parametrize(("num_letters", "is_broken"), [(701, False), (700, True), (300, True)])
+def test_a_text_of_tags_is_markup(num_letters, is_broken):
+    """XML that nobody extracted passed as prose. Three hundred characters of tags next to so many others."""
+    tags = "<item>" * 50
+    letters = ("the miller carried flour over the bridge in the evening and came home " * 20)[:num_letters]
+    assert ("markup" in broken(tags + letters)) == is_broken
+
+
 def test_scripts_without_spaces_have_no_word_length():
     assert measured("今日は天気がいいので、公園まで歩いて行きました。", "mean_word_length_chars") is None
 
