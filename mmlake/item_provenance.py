@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def _story(lake: Lake, digest: str) -> Story:
 def _file_named(lake: Lake, name: str) -> Path | None:
     location = lake.origin().get("location")
     roots = [Path(), *([Path(location)] if isinstance(location, str) else [])]
-    return next((root / name for root in roots if (root / name).is_file()), None)
+    return next((root / name for root in roots if os.path.isfile(root / name)), None)
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:

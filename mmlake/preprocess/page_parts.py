@@ -106,8 +106,10 @@ def _unname_sections(tree: HtmlElement) -> None:
     named = [one for one in tree.iter("section", "div") if one.get("id") and _is_named_after_heading(one)]
     if len(named) <= _MIN_NAMED:
         return
-    from trafilatura.xpaths import OVERALL_DISCARD_XPATH
-
+    try:
+        from trafilatura.xpaths import OVERALL_DISCARD_XPATH
+    except ImportError:  # of a release that keeps them elsewhere: nothing of it promises where
+        return
     left_out = {one for find in OVERALL_DISCARD_XPATH for one in find(tree)}
     if sum(one not in left_out for one in named) < _MIN_NAMED:
         return
