@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mmlake.border import Failure, Runner, attempt, map_opened
@@ -26,12 +27,21 @@ T = TypeVar("T")
 R = TypeVar("R")
 Span = tuple[float, float]  # start and end in seconds of the item; the end is the first moment behind it
 Row = Mapping[str, Any]  # of unit tracks
+_HELD_BYTES = 1 << 20  # of Arrow
 SPAN_COLUMNS = ("parent_digest", "span_start_s", "span_end_s")
 
 
 def span_of(row: Row) -> Span | None:
     """The span that the unit is; None where it is a whole item."""
     return None if row["span_start_s"] is None else (row["span_start_s"], row["span_end_s"])
+
+
+def rows_of(units: pa.Table, *, most_rows: int) -> Iterator[dict[str, Any]]:
+    """The rows as Python objects, so many of them held at once, and fewer of those that are large: a minute of a film
+    has 480 signals, which take twenty times as much so."""
+    fitting = _HELD_BYTES * units.num_rows // max(1, units.nbytes)
+    for batch in units.to_batches(max_chunksize=max(1, min(most_rows, fitting))):
+        yield from batch.to_pylist()
 
 
 def by_parent(rows: Iterable[Row]) -> Iterator[list[Row]]:

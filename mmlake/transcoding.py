@@ -13,9 +13,8 @@ from typing import Any
 from mmlake.border import Failure, attempt
 from mmlake.cuts import Rendition, transcoded
 from mmlake.lake import Lake
-from mmlake.preprocess.checked_file import checked_file
 from mmlake.progress import Advance, silent
-from mmlake.store import write_atomically
+from mmlake.store import checked_file, write_atomically
 
 LINES = "renditions.jsonl"
 _FAILED = 3303

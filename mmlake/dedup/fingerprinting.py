@@ -17,7 +17,7 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Prints, Tier
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
-from mmlake.spans import SPAN_COLUMNS, Row, Shared, Span, by_parent, map_units, span_of
+from mmlake.spans import SPAN_COLUMNS, Row, Shared, Span, by_parent, map_units, rows_of, span_of
 from mmlake.store import Blobs
 
 _FINGERPRINT_FAILED = 5001
@@ -73,7 +73,7 @@ def _prints(
         with Shared() as shared:
             yield from attempted(
                 partial(_cut, tier.of_spans, settings),
-                by_parent(_rows(spans)),
+                by_parent(rows_of(spans, most_rows=_SLICE_ROWS)),
                 opened=partial(_parent, tier, store, settings, shared),
             )
     yield from attempted(
@@ -97,11 +97,6 @@ def _cut(
 ) -> Iterable[Prints]:
     """The kernel of a tier for spans of one item, each with what was opened for all of them."""
     return of_spans(batch[0][0], [span for _, span in batch], settings)
-
-
-def _rows(tracks: pa.Table) -> Iterator[Row]:
-    for batch in tracks.to_batches(max_chunksize=_SLICE_ROWS):
-        yield from batch.to_pylist()
 
 
 def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,9 +45,9 @@ from mmlake.engine import Engine
 from mmlake.errors import UnreadableItem
 from mmlake.media.film_frames import STEP_S
 from mmlake.progress import Advance, silent
-from mmlake.records import signed
+from mmlake.records import Digest, signed
 from mmlake.spans import Row, Span, span_of
-from mmlake.store import Blobs
+from mmlake.store import Blobs, checked_file
 
 Prints = dict[str, NDArray[Any]]  # method -> hashes; with "times_s" where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
@@ -160,7 +160,15 @@ def _kept_film(
     """None where no frames were kept, or those of another grid."""
     if row["frames_digest"] is None or settings.video_step_s != STEP_S:
         return None
+    if span_of(row) is not None:  # of a film of hours they are hundreds of megabytes
+        return _kept_file(row["frames_digest"], store)
     return nullcontext(video_fingerprints.KeptFilm(store.read(row["frames_digest"])))
+
+
+@contextmanager
+def _kept_file(digest: Digest, store: Blobs) -> Iterator[video_fingerprints.KeptFilm]:
+    with checked_file(store, digest) as path:
+        yield video_fingerprints.KeptFilm(path)
 
 
 def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:

@@ -181,7 +181,10 @@ class _Run:
     def seen(self, row: Encoder, head: AestheticHead | None) -> dict[str, _Seen | Failure]:
         """Digest -> what its pictures are, one by one, or why it has none."""
         running = Running.start(row, self.executor, self.settings)
-        blobs = {track["digest"]: picture_blobs(track, self.modality, self.settings) for track in self._rows()}
+        blobs = {
+            track["digest"]: picture_blobs(track, self.modality, self.settings)
+            for track in media_of.rows_of(self.tracks)
+        }
         parts = ((digest, blob) for digest, of_unit in blobs.items() for blob in of_unit)
         found: dict[str, _Seen | Failure] = {digest: _NOTHING_SEEN for digest, one in blobs.items() if not one}
         waiting: dict[str, list[NDArray[Any] | Failure]] = {}
@@ -209,12 +212,12 @@ class _Run:
                 media_of.from_track, modality=self.modality, reads="sound", store=self.store, shared=shared,
                 settings=self.settings,
             )  # fmt: skip
-            found = running.vectors(self._rows(), opened=opened, runner=self.runner)
+            found = running.vectors(media_of.rows_of(self.tracks), opened=opened, runner=self.runner)
             return {track["digest"]: made for track, made in found}
 
     def texts(self, row: Encoder) -> Vectors:
         """Digest -> the mean vector of passages of its transcript, or why it has none."""
-        said = ((track["digest"], track["transcript"] or "") for track in self._rows())
+        said = ((track["digest"], track["transcript"] or "") for track in media_of.rows_of(self.tracks))
         return mean_of_passages(Running.start(row, self.executor, self.settings), said)
 
     def profiles(self, row: Encoder, phrase: str, vectors: Vectors) -> Vectors:
@@ -247,10 +250,6 @@ class _Run:
             elif note is None:
                 value = round(float(_units(np.asarray(a, np.float64)) @ _units(np.asarray(b, np.float64))), _DECIMALS)
             yield digest, ModelMeasure(measure, value, note, producer, revision)
-
-    def _rows(self) -> Iterator[Mapping[str, Any]]:
-        for batch in self.tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256):
-            yield from batch.to_pylist()
 
 
 @contextmanager

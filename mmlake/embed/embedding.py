@@ -74,7 +74,7 @@ def embed(
             shared=shared,
             settings=settings,
         )
-        for track, made in running.vectors(_rows(tracks), opened=opened, runner=runner, advance=advance):
+        for track, made in running.vectors(media_of.rows_of(tracks), opened=opened, runner=runner, advance=advance):
             vector = made if isinstance(made, Failure) else rounded(made)
             failures.append(vector if isinstance(vector, Failure) else None)
             numbers = np.empty(0, np.float32) if isinstance(vector, Failure) else vector
@@ -83,11 +83,6 @@ def embed(
                 columns[name].append(value)
     table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.EMBEDDINGS, table)
-
-
-def _rows(tracks: pa.Table) -> Iterator[Mapping[str, Any]]:
-    for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256):
-        yield from batch.to_pylist()
 
 
 def encode_text_query(

@@ -11,8 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from mmlake import spans
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.media.pictures import picture_formats, shown
@@ -28,6 +30,7 @@ TRACK_COLUMNS = ["digest", *SPAN_COLUMNS, "text", "transcript", "audio_digest", 
 READS = ("text", "pictures", "sound", "bytes")  # what an encoder may read of a unit; bytes are those of a whole item
 PICTURED = ("image", "video")  # modalities whose items have pictures
 _NOTHING = 5003
+_SLICE_ROWS = 256  # held as Python objects at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,11 @@ class Media:
         if self.sound is None:
             raise UnreadableItem(_NOTHING, "num_audio_tracks=0 not in [1, inf)")
         return samples_of(self.sound) if isinstance(self.sound, Sound) else self.sound
+
+
+def rows_of(tracks: pa.Table) -> Iterator[Mapping[str, Any]]:
+    """What `from_track` takes of each row, few of them at once as Python objects."""
+    return spans.rows_of(tracks.select(TRACK_COLUMNS), most_rows=_SLICE_ROWS)
 
 
 @contextmanager

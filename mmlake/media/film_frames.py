@@ -1,16 +1,18 @@
 """Small grey pictures of a film on a time grid, gathered in the decode that makes its track and kept in the store: who
 compares films reads them there, and decodes nothing.
 
-Enters: decoded frames, in order. Leaves: bytes of an Arrow stream, and from them the frames again. What they are
-compared by is the business of stages.
+Enters: decoded frames, in order. Leaves: an Arrow stream in a file or in memory, and from it the frames again. What
+they are compared by is the business of stages.
 """
 
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -83,15 +85,16 @@ class KeyframeBlocks:
 
 
 class FrameKeeper:
-    """Takes all frames of a film, and packs those that the grid asks for; holds them compressed."""
+    """Takes all frames of a film, and packs those that the grid asks for, compressed, into a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: IO[bytes] | None = None) -> None:
+        """file: None for memory."""
         self._start_s, self._last, self._num = 0.0, -1, 0
         self._waiting: list[GridFrame] = []
         self._blocks = KeyframeBlocks()
-        self._packed = io.BytesIO()
+        self._file = io.BytesIO() if file is None else file
         options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-        self._writer = pa.ipc.new_stream(self._packed, _SCHEMA, options=options)
+        self._writer = pa.ipc.new_stream(self._file, _SCHEMA, options=options)
 
     def add(self, frame: VideoFrame, time_s: float) -> None:
         """Take the next frame; one without a time stamp says nothing about when."""
@@ -113,13 +116,17 @@ class FrameKeeper:
         if len(self._waiting) == _BATCH:
             self._pack()
 
-    def packed(self) -> bytes | None:
-        """All that was kept; None where no frame came."""
+    def finish(self) -> bool:
+        """Whether a frame came; then all that is kept has been written."""
         if not self._num:
-            return None
+            return False
         self._pack()
         self._writer.close()
-        return self._packed.getvalue()
+        return True
+
+    def packed(self) -> bytes | None:
+        """All that was kept in memory; None where no frame came."""
+        return self._file.getvalue() if self.finish() and isinstance(self._file, io.BytesIO) else None
 
     def _pack(self) -> None:
         if not self._waiting:
@@ -151,9 +158,10 @@ def _sparse(width: int, values: list[bytes | None]) -> pa.Array:
     return _column(pa.binary(width), held, None if is_there.all() else is_there)
 
 
-def kept_frames(data: bytes) -> Iterator[GridFrame]:
-    """What a FrameKeeper packed, in order; a batch is held at a time."""
-    with pa.ipc.open_stream(data) as reader:
+def kept_frames(kept: bytes | Path) -> Iterator[GridFrame]:
+    """What a FrameKeeper packed, as bytes or as a file, in order; a batch is held at a time."""
+    source = pa.OSFile(os.fspath(kept)) if isinstance(kept, Path) else pa.BufferReader(kept)
+    with source, pa.ipc.open_stream(source) as reader:
         for batch in reader:
             times_s, positions = batch["time_s"].to_pylist(), batch["position"].to_pylist()
             held = np.frombuffer(batch["plane"].buffers()[1], np.uint8).reshape(-1, SIDE, SIDE)

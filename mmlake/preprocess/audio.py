@@ -25,6 +25,7 @@ from mmlake.preprocess.containers.later_files import add_later_file
 from mmlake.preprocess.containers.misread_sound import is_misread
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import MD5_AT_BYTE, Damages, FlacCheck, StreamInfo, add_bad_pages, add_pages
+from mmlake.preprocess.outputs import Output, Outputs
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds, check_duration
 from mmlake.streams import Slice
@@ -41,7 +42,7 @@ _LOST_LINK = (3001, 3002, 3003)  # of one link of a chain, whose others are read
 class _Recording:
     """What one decode of a recording gave."""
 
-    sound: tuple[bytes, float] | None  # FLAC bytes, duration
+    sound: tuple[Output, float] | None  # FLAC, duration
     writer: SoundWriter
     codec: str
     container_s: float | None = None
@@ -52,12 +53,16 @@ class _Recording:
     damages: Damages = field(default_factory=Damages)
 
 
-def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
-    """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007,
-    3009 to 3012."""
+def audio_track(
+    path: Path, *, settings: PreprocessSettings, outputs: Outputs | None = None
+) -> tuple[dict[str, object], Output]:
+    """(the sound columns of a track, FLAC). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007, 3009 to 3012.
+
+    outputs: of the item; in memory where there are none."""
+    outputs = outputs or Outputs()
     with path.open("rb") as file:
         links = ogg_pages.links(file)
-    found = _of_links(path, links, settings) if len(links) > 1 else _of_file(path, settings)
+    found = _of_links(path, links, settings, outputs) if len(links) > 1 else _of_file(path, settings, outputs)
     if found.sound is None:
         raise UnreadableItem(3001, f"num_samples=0 of {found.num_packets} {found.codec} packets decoded")
     flac, duration_s = found.sound
@@ -82,7 +87,7 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
     return columns, flac
 
 
-def _of_file(path: Path, settings: PreprocessSettings) -> _Recording:
+def _of_file(path: Path, settings: PreprocessSettings, outputs: Outputs) -> _Recording:
     with opened(path) as container:
         stream = _sound(container)
         container_s, is_bare = claimed_s(container), is_without_length(container)
@@ -93,13 +98,13 @@ def _of_file(path: Path, settings: PreprocessSettings) -> _Recording:
         info = StreamInfo.of(stream) if container.format.name == "flac" else None
         found = None
         if is_other:
-            found = _as_written(path, stream.codec_context.name, settings)
+            found = _as_written(path, stream.codec_context.name, settings, outputs)
         elif info is not None and not info.has_one_block_size:
-            found = _of_blocks(path, info, settings)
+            found = _of_blocks(path, info, settings, outputs)
         elif stream.codec_context.name == "vorbis" and container.format.name == "ogg":
-            found = _of_page(path, settings)
+            found = _of_page(path, settings, outputs)
         if found is None:
-            found = _of_frames(path, container, stream, info, settings)
+            found = _of_frames(path, container, stream, info, settings, outputs)
     found.container_s = None if is_other else container_s
     found.num_bad_pages = add_bad_pages(found.damages, path, codec=found.codec, rate_hz=found.writer.sample_rate_hz)
     if is_bare and found.sound is not None:
@@ -114,12 +119,12 @@ def _sound(container: InputContainer) -> AudioStream:
     return stream
 
 
-def _of_page(path: Path, settings: PreprocessSettings) -> _Recording | None:
+def _of_page(path: Path, settings: PreprocessSettings, outputs: Outputs) -> _Recording | None:
     with path.open("rb") as file:
         page = one_page_sound(file)
     if page is None:
         return None
-    with SoundWriter(origin_s=0.0, settings=settings) as writer:
+    with SoundWriter(origin_s=0.0, settings=settings, outputs=outputs) as writer:
         _add_page(page, writer)
         return _Recording(writer.finish(), writer, codec="vorbis")
 
@@ -130,13 +135,13 @@ def _add_page(page: tuple[np.ndarray, int], writer: SoundWriter) -> None:
         writer.add_samples(mixed(np.nan_to_num(samples)), rate_hz, samples.shape[1])
 
 
-def _of_links(path: Path, links: list[ogg_pages.Link], settings: PreprocessSettings) -> _Recording:
+def _of_links(path: Path, links: list[ogg_pages.Link], settings: PreprocessSettings, outputs: Outputs) -> _Recording:
     """A chained Ogg file link by link, each behind the ones before. Raises UnreadableItem 3001 where none decodes, 3002
     where too few of the bytes are in links that do, 3007 and 3009."""
     if shortfall := missing_bytes(path):
         raise UnreadableItem(3002, shortfall)
     lost, lost_bytes = "", 0
-    with SoundWriter(origin_s=0.0, settings=settings) as writer:
+    with SoundWriter(origin_s=0.0, settings=settings, outputs=outputs) as writer:
         found = _Recording(None, writer, codec="")
         for number, link in enumerate(links, 1):
             try:
@@ -193,13 +198,18 @@ def _add_link(found: _Recording, path: Path, link: ogg_pages.Link, settings: Pre
 
 
 def _of_frames(
-    path: Path, container: InputContainer, stream: AudioStream, info: StreamInfo | None, settings: PreprocessSettings
+    path: Path,
+    container: InputContainer,
+    stream: AudioStream,
+    info: StreamInfo | None,
+    settings: PreprocessSettings,
+    outputs: Outputs,
 ) -> _Recording:
     """By FFmpeg, each frame at its time."""
     origin_s = (container.start_time or 0) / 1e6
     decoding = Decoding(container, [stream], origin_s=origin_s)
     check = None if info is None else FlacCheck(info)
-    with SoundWriter(origin_s=origin_s, settings=settings) as writer:
+    with SoundWriter(origin_s=origin_s, settings=settings, outputs=outputs) as writer:
         for frame in decoding:
             writer.add(frame)  # type: ignore[arg-type]
             if check is not None:
@@ -222,12 +232,15 @@ def _of_frames(
     )
 
 
-def _as_written(path: Path, codec: str, settings: PreprocessSettings) -> _Recording | None:
+def _as_written(path: Path, codec: str, settings: PreprocessSettings, outputs: Outputs) -> _Recording | None:
     """By libsndfile; None where it does not read it either."""
     import soundfile
 
     try:
-        with soundfile.SoundFile(path) as source, SoundWriter(origin_s=0.0, settings=settings) as writer:
+        with (
+            soundfile.SoundFile(path) as source,
+            SoundWriter(origin_s=0.0, settings=settings, outputs=outputs) as writer,
+        ):
             check_duration(source.frames / source.samplerate, settings=settings)
             while len(block := source.read(_BLOCK_SAMPLES, dtype="float32", always_2d=True)):
                 writer.add_samples(mixed(np.nan_to_num(block)), source.samplerate, source.channels)
@@ -236,14 +249,17 @@ def _as_written(path: Path, codec: str, settings: PreprocessSettings) -> _Record
         return None
 
 
-def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings) -> _Recording | None:
+def _of_blocks(path: Path, info: StreamInfo, settings: PreprocessSettings, outputs: Outputs) -> _Recording | None:
     """By libFLAC, in the order of the file: FFmpeg takes the number of a sample for that of a frame where blocks of
     old files differ in length. None where that does not give the sound that the header's MD5 is of."""
     import soundfile
 
     check = FlacCheck(info)
     try:
-        with soundfile.SoundFile(path) as source, SoundWriter(origin_s=0.0, settings=settings) as writer:
+        with (
+            soundfile.SoundFile(path) as source,
+            SoundWriter(origin_s=0.0, settings=settings, outputs=outputs) as writer,
+        ):
             check_duration(source.frames / source.samplerate, settings=settings)
             for block in source.blocks(blocksize=_BLOCK_SAMPLES, dtype="int32", always_2d=True):
                 check.add(block)

@@ -1,11 +1,10 @@
 """The kernel of the stage: one item's bytes to the columns of its track, and to keyframes and sound that are not stored
-yet. It reads no store and writes nothing, so that it may run in another process.
+yet. It reads no store and writes to the folder of its item alone, so that it may run in another process.
 """
 
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from mmlake.film_decoders import DecodeSettings
 from mmlake.formats.timed_text import OPEN_END_S
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.image import image_track
+from mmlake.preprocess.outputs import Output, Outputs
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.text import normalize, text_track
 from mmlake.preprocess.transcripts.embedded_subtitles import embedded_cues
@@ -33,6 +33,7 @@ class Encoded:
     charset: str | None = None  # of a text: its encoding, where its source noted another one than UTF-8
     data: bytes = b""  # of texts and pictures
     path: Path = Path()  # of films and recordings
+    folder: Path | None = None  # of the same: empty, for what is large, gone with the item; None for memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Decoded:
 
     columns: dict[str, object]
     keyframes: tuple[Keyframe, ...] = ()
-    flac: bytes | None = None  # mono 16 kHz
-    frames: bytes | None = None  # of a film, small and on a time grid (`mmlake.media.film_frames`)
+    flac: Output | None = None  # mono 16 kHz
+    frames: Output | None = None  # of a film, small and on a time grid (`mmlake.media.film_frames`)
     needs_transcript: bool = False  # the source gave no words; speech is recognized where there is sound
 
 
@@ -74,16 +75,18 @@ def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 
 
 def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
-    columns, flac = audio_track(item.path, settings=settings)
-    transcript = _transcript(item, columns["duration_s"], settings=settings)
-    columns |= _speech(flac, settings=settings)
+    with Outputs(item.folder) as outputs:
+        columns, flac = audio_track(item.path, settings=settings, outputs=outputs)
+        transcript = _transcript(item, columns["duration_s"], settings=settings)
+        columns |= _speech(flac, outputs, settings=settings)
     return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
 def _video(item: Encoded, *, settings: PreprocessSettings, decode: DecodeSettings) -> Decoded:
-    film = video_track(item.path, settings=settings, decode=decode)
-    transcript = _transcript(item, film.columns["duration_s"], settings=settings)
-    columns = film.columns | _speech(film.flac, settings=settings) | transcript
+    with Outputs(item.folder) as outputs:
+        film = video_track(item.path, settings=settings, decode=decode, outputs=outputs)
+        transcript = _transcript(item, film.columns["duration_s"], settings=settings)
+        columns = film.columns | _speech(film.flac, outputs, settings=settings) | transcript
     return Decoded(
         columns, tuple(film.keyframes), film.flac, film.frames, needs_transcript="transcript" not in transcript
     )
@@ -113,9 +116,9 @@ def _is_open(cue: Cue) -> bool:
     return cue.end_s is not None and cue.end_s >= OPEN_END_S
 
 
-def _speech(flac: bytes | None, *, settings: PreprocessSettings) -> dict[str, object]:
+def _speech(flac: Output | None, outputs: Outputs, *, settings: PreprocessSettings) -> dict[str, object]:
     """The column `speech`; nothing where there is no sound, or no detector is chosen."""
     detector = VOICE_DETECTORS[settings.voice_detector]
     if flac is None or detector is None:
         return {}
-    return {"speech": [{"start_s": start_s, "end_s": end_s} for start_s, end_s in detector(io.BytesIO(flac))]}
+    return {"speech": [{"start_s": start_s, "end_s": end_s} for start_s, end_s in detector(outputs.readable(flac))]}

@@ -6,9 +6,8 @@ come too early.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.media.decoders import check_sample_rate
 from mmlake.media.sound_conversion import channel_instead, is_quiet
 from mmlake.preprocess.damage import Damages
+from mmlake.preprocess.outputs import SOUND, Output, OutputFile, Outputs
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
@@ -39,13 +39,15 @@ _TYPES = {
 
 
 class SoundWriter:
-    """Takes decoded audio frames in order, within a `with`; holds only the FLAC bytes and one block of frames.
+    """Takes decoded audio frames in order, within a `with`; holds one block of frames.
 
     Raises UnreadableItem 3006, 3007, 3009 before it does work that the settings do not allow.
     """
 
-    def __init__(self, *, origin_s: float, settings: PreprocessSettings) -> None:
+    def __init__(self, *, origin_s: float, settings: PreprocessSettings, outputs: Outputs | None = None) -> None:
+        """outputs: where the FLAC goes; in memory where there are none."""
         self._origin_s, self._settings = origin_s, settings
+        self._outputs = outputs or Outputs()
         self._rate_hz = 0
         self._position = 0  # samples at the source's rate that were placed so far
         self._before_s = 0.0  # how long the streams before this one last
@@ -54,7 +56,8 @@ class SoundWriter:
         self._dropped_s = 0.0  # where the first of them was to go
         self._held: list[AudioFrame] = []  # placed, of one kind, and not yet written
         self._num_held = 0  # their samples
-        self._sink, self._num_written = io.BytesIO(), 0
+        self._sink: OutputFile | None = None
+        self._num_written = 0
         self._file: Any = None
         self._open = ExitStack()  # closed also where an item is given up half-way
 
@@ -101,15 +104,17 @@ class SoundWriter:
         if self.num_dropped:
             damages.add(f"{self.num_dropped} frames of sound have a time that cannot be", at_s=self._dropped_s)
 
-    def finish(self) -> tuple[bytes, float] | None:
-        """(FLAC bytes, duration in seconds), or None where no sample came."""
+    def finish(self) -> tuple[Output, float] | None:
+        """(FLAC, duration in seconds), or None where no sample came. Raises OSError where it could not be written."""
         self._end_stream()
         if not self._before_s:
             return None
         if not self._num_written:  # less than a sample of the track, which is a file for all that
             self._encode_ready(np.zeros(1, np.float32))
-        self._open.close()
-        return self._sink.getvalue(), self._before_s
+        assert self._sink is not None
+        with self._writing():
+            self._open.close()
+        return self._sink.whole(), self._before_s
 
     def _end_stream(self) -> None:
         if not self._position:
@@ -145,6 +150,7 @@ class SoundWriter:
         self.sample_rate_hz = max(self.sample_rate_hz, rate_hz)
         self.num_channels = max(self.num_channels, num_channels)
         if self._file is None:
+            self._sink = self._outputs.begin(SOUND)
             self._file = self._open.enter_context(
                 soundfile.SoundFile(
                     self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16"
@@ -199,7 +205,17 @@ class SoundWriter:
 
     def _encode_ready(self, samples: np.ndarray) -> None:
         self._num_written += len(samples)
-        self._file.write(_sixteen_bit(samples))
+        with self._writing():
+            self._file.write(_sixteen_bit(samples))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises the error of the disk in place of what libsndfile makes of it."""
+        assert self._sink is not None
+        try:
+            yield
+        finally:
+            self._sink.check()
 
     def _check_length(self, num_more: int) -> None:
         """Raises UnreadableItem 3007 where so many more samples are too many."""

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import pyarrow as pa
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.error_codes import CODES
+from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import DecodeSettings
-from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.item_charsets import with_charsets
+from mmlake.preprocess.outputs import Output, opened_output
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.transcripts.recognition import SpeechRecognizer
+from mmlake.preprocess.visual.signals import Signals
 from mmlake.progress import Advance, silent
-from mmlake.records import CAPTION
-from mmlake.store import Blobs
+from mmlake.records import CAPTION, Digest
+from mmlake.store import Blobs, checked_file
 
 _log = logging.getLogger(__name__)
 _STRICTEST = ("document", "media", "transcript", "caption")  # first wins: rules for documents ask the most
@@ -41,6 +45,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
     "materialize_error",
 )
 _UNDECODABLE = 3001
+_PUT_WHOLE_BYTES = 1 << 20  # a stream gets a file of its own before it goes into a pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +71,19 @@ def tracks(
     settings: PreprocessSettings | None = None,
     decode: DecodeSettings | None = None,
     runner: Runner = IN_PROCESS,
+    scratch: Path | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
     decoder: the modality's (`mmlake/modalities.py`). An item that cannot be decoded becomes a row with status
     unreadable, a code and a reason. Raises only for settings, missing libraries, a failing disk and a store that does
-    not answer. decode: by which row the pictures of films are decoded. runner: where decoders run.
+    not answer. decode: by which row the pictures of films are decoded. runner: where decoders run. scratch: a folder
+    for the sound and the pictures of films until they are stored; None for the machine's own.
     """
     settings = settings or PreprocessSettings()
     recognizer = SpeechRecognizer(settings)
-    readable, rows = [], []
+    readable, rows, folders = [], [], dict[str, Path]()
     for item in _distinct(items, modality):
         if item.error_code is None and item.error is None:
             readable.append(item)
@@ -88,13 +95,14 @@ def tracks(
         runner,
         decoder.kernel_with(settings, decode or DecodeSettings()),
         readable,
-        opened=partial(_encoded, store=store, in_memory=decoder.in_memory),
+        opened=partial(_encoded, store=store, in_memory=decoder.in_memory, scratch=scratch, folders=folders),
         code=_UNDECODABLE,
         what=f"the bytes do not decode as {modality}",
         advance=advance,
     )
     for item, found in decoded:
-        columns = found if isinstance(found, Failure) else _stored(found, store=store, recognizer=recognizer)
+        folder = folders.get(item.digest)
+        columns = found if isinstance(found, Failure) else _stored(found, folder, store=store, recognizer=recognizer)
         if isinstance(columns, Failure):
             rows.append(_unreadable(_row(item, modality), columns.code, columns.reason))
         else:
@@ -158,38 +166,75 @@ def _unreadable(row: dict[str, object], code: int, reason: str) -> dict[str, obj
 
 
 @contextmanager
-def _encoded(item: _Occurrences, *, store: Blobs, in_memory: bool) -> Iterator[Encoded]:
-    """The item for its decoder. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
+def _encoded(
+    item: _Occurrences, *, store: Blobs, in_memory: bool, scratch: Path | None, folders: dict[str, Path]
+) -> Iterator[Encoded]:
+    """The item for its decoder. Raises BlobMissing, BlobCorrupt, and what a failing store raises.
+
+    folders: digest -> the folder of each item that has one, while it is open."""
     if in_memory:
         is_said = item.role == "transcript"
         yield Encoded(item.content_type, item.sample_text, is_said, item.charset, data=store.read(item.digest))
         return
-    with checked_file(store, item.digest) as path:
-        yield Encoded(item.content_type, item.sample_text, path=path)
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with (
+        checked_file(store, item.digest) as path,
+        # a worker that is being ended may still write
+        tempfile.TemporaryDirectory(prefix="item-", dir=scratch, ignore_cleanup_errors=True) as folder,
+    ):
+        folders[item.digest] = Path(folder)
+        yield Encoded(item.content_type, item.sample_text, path=path, folder=Path(folder))
+        del folders[item.digest]
 
 
-def _stored(decoded: Decoded, *, store: Blobs, recognizer: SpeechRecognizer) -> dict[str, object] | Failure:
-    """The columns, with keyframes and sound in the store. A Failure where speech cannot be recognized in the sound."""
+def _stored(
+    decoded: Decoded, folder: Path | None, *, store: Blobs, recognizer: SpeechRecognizer
+) -> dict[str, object] | Failure:
+    """The columns, with keyframes and sound in the store. A Failure where speech cannot be recognized in the sound.
+
+    folder: of the item, where its decoder may have written."""
     columns = dict(decoded.columns)
-    if decoded.flac is not None and decoded.needs_transcript:
-        spoken = columns.get("speech")
-        speech = [(one["start_s"], one["end_s"]) for one in spoken] if isinstance(spoken, list) else None
-        words = attempt(
-            partial(recognizer.columns, speech=speech),
-            decoded.flac,
-            code=_UNDECODABLE,
-            what="no speech can be recognized in the sound",
-        )
-        if isinstance(words, Failure):
-            return words
-        columns |= words
-    if decoded.keyframes:
-        columns["keyframes"] = [
-            {"time_s": frame.time_s, "digest": store.put(frame.jpeg, extension="jpg"), "shot": frame.shot}
-            for frame in decoded.keyframes
-        ]
-    if decoded.flac is not None:
-        columns["audio_digest"] = store.put(decoded.flac, extension="flac")
-    if decoded.frames is not None:
-        columns["frames_digest"] = store.put(decoded.frames, extension="arrow")
+    if isinstance(signals := columns.get("signals"), Signals):
+        columns["signals"] = signals.scalar()
+    put = partial(_put, folder=folder, store=store)
+    try:
+        if decoded.flac is not None and decoded.needs_transcript:
+            with opened_output(decoded.flac, folder) as sound:
+                words = _recognized(sound, columns.get("speech"), recognizer)
+            if isinstance(words, Failure):
+                return words
+            columns |= words
+        if decoded.keyframes:
+            columns["keyframes"] = [
+                {"time_s": frame.time_s, "digest": put(frame.jpeg, extension="jpg"), "shot": frame.shot}
+                for frame in decoded.keyframes
+            ]
+        if decoded.flac is not None:
+            columns["audio_digest"] = put(decoded.flac, extension="flac")
+        if decoded.frames is not None:
+            columns["frames_digest"] = put(decoded.frames, extension="arrow")
+    except UnreadableItem as error:
+        return Failure(error.code, error.reason)
     return columns
+
+
+def _recognized(sound: IO[bytes], spoken: object, recognizer: SpeechRecognizer) -> dict[str, object] | Failure:
+    """What the recognizer adds to the columns. spoken: the column `speech`."""
+    speech = [(one["start_s"], one["end_s"]) for one in spoken] if isinstance(spoken, list) else None
+    return attempt(
+        partial(recognizer.columns, speech=speech),
+        sound,
+        code=_UNDECODABLE,
+        what="no speech can be recognized in the sound",
+    )
+
+
+def _put(output: Output, *, folder: Path | None, store: Blobs, extension: str) -> Digest:
+    """The digest in the store. Raises UnreadableItem 3101."""
+    if isinstance(output, bytes):
+        return store.put(output, extension=extension)
+    with opened_output(output, folder) as stream:
+        if output.size_bytes < _PUT_WHOLE_BYTES:
+            return store.put(stream.read(), extension=extension)
+        return store.put_stream(stream, extension=extension)[0]

@@ -23,6 +23,7 @@ from mmlake.preprocess.containers.container import (
 from mmlake.preprocess.containers.later_files import add_later_files, first_link
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import Damages, add_bad_pages
+from mmlake.preprocess.outputs import Output, Outputs
 from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
 from mmlake.preprocess.visual.film_reader import FilmReader
@@ -41,28 +42,34 @@ _HIDDEN_FRAMES = ("vp8", "libvpx")  # codecs with packets that are never shown
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoDecoded:
-    """What one decode of a video gives: columns of its track, keyframes and sound whose bytes are not stored yet."""
+    """What one decode of a video gives: columns of its track, keyframes and sound that are not stored yet."""
 
     columns: dict[str, object]
     keyframes: list[Keyframe]
-    flac: bytes | None
-    frames: bytes | None  # small ones (`mmlake.media.film_frames`)
+    flac: Output | None
+    frames: Output | None  # small ones (`mmlake.media.film_frames`)
 
 
-def video_track(path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None) -> VideoDecoded:
+def video_track(
+    path: Path, *, settings: PreprocessSettings, decode: DecodeSettings | None = None, outputs: Outputs | None = None
+) -> VideoDecoded:
     """The decoded video; the default row decodes what the chosen one cannot, and the columns say why. Raises
-    UnreadableItem 3001 to 3012, and SettingsError or MissingExtra where the chosen row cannot work here at all."""
+    UnreadableItem 3001 to 3012, and SettingsError or MissingExtra where the chosen row cannot work here at all.
+
+    outputs: of the item; in memory where there are none."""
+    outputs = outputs or Outputs()
     if decode is None or decode.decoder == PYAV:
-        return _decoded(path, settings, None)
+        return _decoded(path, settings, None, outputs)
     try:
-        return _decoded(path, replace(settings, decode=ALL), decode)  # keyframes alone are asked of the default row
+        # keyframes alone are asked of the default row
+        return _decoded(path, replace(settings, decode=ALL), decode, outputs)
     except Refused as refused:
-        film = _decoded(path, settings, None)
+        film = _decoded(path, settings, None, outputs)
         film.columns.update(fallback_code=refused.code, fallback_reason=refused.reason)
         return film
 
 
-def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | None) -> VideoDecoded:
+def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | None, outputs: Outputs) -> VideoDecoded:
     """decode: by which row the pictures are decoded; None for the pass that decodes pictures and sound together."""
     import av
 
@@ -74,13 +81,13 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         container_s = _claimed_s(path, container)
         _check_header(container, stream, played, container_s, settings)
         clock = FrameClock(container, stream)
-        reader = _reader(stream, clock, settings)
+        reader = _reader(stream, clock, settings, outputs)
         if decode is not None:
             _read(reader, Film.of(path), decode)
         counted = None if decode is None else stream
         seen = reader.see if isinstance(reader, GopReader) else None
         decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, counted=counted, seen=seen)
-        with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
+        with SoundWriter(origin_s=clock.origin_s, settings=settings, outputs=outputs) as writer:
             for frame in decoding:
                 if isinstance(frame, av.VideoFrame):
                     reader.add(frame)
@@ -92,7 +99,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     if decode is not None and video_codec not in _HIDDEN_FRAMES:
         _check_count(decode, reader.num_frames, decoding.num_counted)
     if isinstance(reader, GopReader) and not reader.read_groups(path):
-        return _decoded(path, replace(settings, decode=ALL), None)
+        return _decoded(path, replace(settings, decode=ALL), None, outputs)
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.packets['video']} packets decoded ({video_codec})")
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
@@ -173,10 +180,10 @@ def _read(reader: FilmReader, film: Film, decode: DecodeSettings) -> None:
             reader.add(picture.as_frame(film.time_base))
 
 
-def _reader(stream: VideoStream, clock: FrameClock, settings: PreprocessSettings) -> FilmReader:
+def _reader(stream: VideoStream, clock: FrameClock, settings: PreprocessSettings, outputs: Outputs) -> FilmReader:
     """What takes the frames of the stream, of which only keyframes are decoded where the settings say so."""
     aspect = pixel_aspect(stream.sample_aspect_ratio)
     if settings.decode != KEYFRAMES:
-        return FilmReader(clock=clock, aspect=aspect, settings=settings)
+        return FilmReader(clock=clock, aspect=aspect, settings=settings, outputs=outputs)
     stream.codec_context.skip_frame = "NONKEY"
-    return GopReader(clock=clock, aspect=aspect, settings=settings)
+    return GopReader(clock=clock, aspect=aspect, settings=settings, outputs=outputs)

@@ -19,7 +19,7 @@ from mmlake.quality.measurement import Measurement, Measures, Scorer, Subject
 from mmlake.quality.rule import NUM_FAILURES, UNMEASURED
 from mmlake.quality.transcript import TRANSCRIPT_MATCH
 from mmlake.records import signed
-from mmlake.spans import SPAN_COLUMNS, Shared, by_parent, map_units
+from mmlake.spans import SPAN_COLUMNS, Shared, by_parent, map_units, rows_of
 from mmlake.store import Blobs
 
 _SLICE_ROWS = 256  # tracks held as Python objects at once
@@ -88,7 +88,7 @@ def _taken(
     """(digest, what became of it) of every unit."""
     of_sound = ["audio_digest"] if measurement.needs_sound else []
     columns = dict.fromkeys(["digest", "role", *SPAN_COLUMNS, *of_sound, *measurement.columns])
-    rows = _rows(tracks.select(list(columns)))
+    rows = rows_of(tracks.select(list(columns)), most_rows=_SLICE_ROWS)
     with Shared() as shared:
         found = map_units(
             runner,
@@ -108,11 +108,6 @@ def _with_match(tracks: pa.Table, alignments: pa.Table | None) -> pa.Table:
         confidence = dict(zip(*(alignments.column(name).to_pylist() for name in ("digest", "confidence")), strict=True))
     values = [confidence.get(digest) for digest in tracks.column("parent_digest").to_pylist()]
     return tracks.append_column(TRANSCRIPT_MATCH, pa.array(values, pa.float64()))
-
-
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for start in range(0, table.num_rows, _SLICE_ROWS):
-        yield from table.slice(start, _SLICE_ROWS).to_pylist()
 
 
 def _numbers(

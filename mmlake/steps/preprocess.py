@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from mmlake import contracts, preprocess, schemas
 from mmlake.errors import ContractBroken
 from mmlake.schemas.table import TableSchema
+from mmlake.steps import standing
 from mmlake.steps.step import Job
 
 
@@ -46,6 +47,7 @@ def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
         settings=job.lake.settings.preprocess,
         decode=job.lake.settings.decode,
         runner=job.runner,
+        scratch=standing.engine(job).scratch.made_folder(),
         advance=job.advance,
     )
 

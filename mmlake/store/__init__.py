@@ -15,6 +15,7 @@ size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
 
 from mmlake.durable import sync_directory
 from mmlake.store.blobs import Blobs, StoreStats
+from mmlake.store.checked_file import checked_file
 from mmlake.store.files import write_atomically
 from mmlake.store.index import Entry, PackIndex
 from mmlake.store.local import BlobStore
@@ -35,6 +36,7 @@ __all__ = [
     "S3Store",
     "StoreSettings",
     "StoreStats",
+    "checked_file",
     "open_store",
     "parse_record",
     "scan",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import soundfile
 
 from mmlake.border import IN_PROCESS, Failure
 from mmlake.errors import ContractBroken, UnreadableItem
-from mmlake.spans import Shared, Sound, by_parent, map_units, span_of
+from mmlake.spans import Shared, Sound, by_parent, map_units, rows_of, span_of
 
 ROWS = [{"digest": str(at), "parent_digest": "ab"[at // 4]} for at in range(6)]
 
@@ -152,3 +154,17 @@ def test_channels_become_one():
 def test_a_whole_item_has_no_span():
     assert span_of({"span_start_s": None, "span_end_s": None}) is None
     assert span_of({"span_start_s": 1.5, "span_end_s": 2.0}) == (1.5, 2.0)
+
+
+def test_few_large_rows_are_python_objects_at_once():
+    """A clip of 30 s has 240 signals of 35 numbers: 256 of them were 150 MB, and 256 lines of text are nothing."""
+    large = pa.table({"at": range(40), "numbers": [np.arange(50_000, dtype=np.float32)] * 40})
+    tracemalloc.start()
+    for at, row in enumerate(rows_of(large, most_rows=256)):
+        assert row["at"] == at
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 20 * 50_000 * 36  # 36 bytes each, of half of the rows
+    small = pa.table({"at": range(1_000)})
+    assert [row["at"] for row in rows_of(small, most_rows=256)] == list(range(1_000))
+    assert list(rows_of(small.slice(0, 0), most_rows=256)) == []

@@ -15,7 +15,7 @@ from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.video import video_track
 from mmlake.store import BlobStore
 from tests import make
-from tests.dedup.test_dedup_spans import film, fingerprints, of_film, scenes
+from tests.dedup.test_dedup_spans import SPANS_S, film, fingerprints, of_film, scenes
 
 
 @pytest.fixture
@@ -54,6 +54,18 @@ def test_the_step_reads_kept_frames_and_no_film_unless_the_grid_is_another(store
     monkeypatch.setattr(video_fingerprints, "open_media", lambda path: opened.append(path) or decoded(path))
     assert fingerprints(units, store).equals(expected)
     assert not opened
+
+
+def test_kept_frames_of_a_film_that_is_cut_go_to_its_worker_as_a_file(store, monkeypatch):
+    """Of three noisy hours they are 300 MB, which were read, pickled and unpickled."""
+    path = store._large(store.put(film(scenes()), extension="mp4"))
+    digest = store.put(video_track(path, settings=PreprocessSettings()).frames, extension="arrow")
+    rows = of_film(store, film(scenes()))
+    rows = rows.set_column(rows.column_names.index("frames_digest"), "frames_digest", [[digest]])
+    units = make.cut(rows, *SPANS_S)
+    expected, read = fingerprints(units, store), []
+    monkeypatch.setattr(store, "read", lambda digest: read.append(digest) or b"")
+    assert units.num_rows > 1 and fingerprints(units, store).equals(expected) and read == []
 
 
 def test_kept_frames_are_packed_as_lists_of_them_would_be_and_no_worker_imports_pandas_for_it():

@@ -94,7 +94,9 @@ def _frame_times(rng: np.random.Generator) -> np.ndarray:
 
 def _measured(film: Path) -> float | None:
     found = video_track(film, settings=PreprocessSettings())
-    return sync_measures(Subject(found.columns, sound=None if found.flac is None else Sound(found.flac)))[OFFSET]
+    return sync_measures(Subject(found.columns, sound=Sound(found.flac) if isinstance(found.flac, bytes) else None))[
+        OFFSET
+    ]
 
 
 PART = Part(

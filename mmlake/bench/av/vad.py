@@ -66,6 +66,7 @@ def labelled(folder: Path, run: Run) -> Iterator[AvRow]:
     truths, totals = _truths(folder), np.zeros(3)
     for path, spans in truths[: run.limit]:
         _, flac = audio_track(path, settings=PreprocessSettings())
+        assert isinstance(flac, bytes)  # there is no folder
         counts = _counts(silero(io.BytesIO(flac)), spans, _end_s(flac), pause_s=_TURN_PAUSE_S)
         totals += counts
         yield AvRow(_PART, path.name, "F1", _f1(counts), "", 1)

@@ -105,7 +105,7 @@ _SEEK_FROM_S, _SEEK_MARGIN_S = 60.0, 5.0  # what lies earlier costs less to deco
 class KeptFilm:
     """The frames of a film on its own time grid, as they were kept when it was decoded (`mmlake.media.film_frames`)."""
 
-    frames: bytes
+    frames: bytes | Path
 
 
 def fingerprint(film: Path | KeptFilm, *, settings: DedupSettings) -> dict[str, np.ndarray]:

@@ -103,6 +103,7 @@ def _places(num_rows: int, spans: np.ndarray) -> np.ndarray:
     return places
 
 
+_SIGNALS: pa.ListType = UNIT_TRACKS.field("signals").type
 _OF_FRAMES = ("frame_times_s", "frame_motion", "frame_light")
 _CUT = (
     "size_bytes", "duration_s", "num_frames", "damages", "shots", "keyframes", "signals", "cues", "transcript",
@@ -193,16 +194,21 @@ def _speech(
     ]
 
 
-def _signals(item: _Item, start_s: float, end_s: float) -> list[dict[str, float]]:
-    """The analysed frames of the span; a film of hours has many, so only those become Python objects."""
+def _signals(item: _Item, start_s: float, end_s: float) -> pa.ListScalar:
+    """The analysed frames of the span, as a value of the column: of a film of hours they are too many for Python
+    objects."""
     # times are float32 seconds: those of the first frame may round to just before the span
     first, last = np.searchsorted(item.times_s, [start_s - 1e-3, end_s - 1e-3])
-    inside: list[dict[str, float]] = item.signals.slice(first, last - first).to_pylist()
-    for at, signal in enumerate(inside):
-        signal["time_s"] = max(0.0, signal["time_s"] - start_s)
-        if at == 0:
-            signal["change"] = 0.0  # there is no frame before
-    return inside
+    inside = item.signals.slice(first, last - first)
+    change = pc.struct_field(inside, "change").to_numpy(zero_copy_only=False).copy()
+    change[:1] = 0.0  # there is no frame before
+    moved = {"time_s": np.maximum(item.times_s[first:last] - start_s, 0.0).astype(np.float32), "change": change}
+    fields = list(_SIGNALS.value_type)
+    columns = [
+        pa.array(moved[field.name]) if field.name in moved else pc.struct_field(inside, field.name) for field in fields
+    ]
+    rows = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.ListArray.from_arrays(pa.array([0, len(rows)], pa.int32()), rows, type=_SIGNALS)[0]
 
 
 def _frames(item: _Item, start_s: float, end_s: float) -> dict[str, np.ndarray | None]:

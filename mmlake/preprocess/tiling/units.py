@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
-from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
 from mmlake.preprocess.tiling.check import TIME_AXIS, named
@@ -39,7 +38,7 @@ from mmlake.preprocess.tiling.unit_tracks import GAP, WHOLE
 from mmlake.preprocess.transcripts.align import MISMATCH
 from mmlake.preprocess.transcripts.utterances import of_cues, of_speech, of_words
 from mmlake.progress import Advance, silent
-from mmlake.store import Blobs
+from mmlake.store import Blobs, checked_file
 
 _log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")

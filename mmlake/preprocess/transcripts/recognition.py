@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -139,11 +140,11 @@ class SpeechRecognizer:
             environments=settings.environments,
         )
 
-    def columns(self, flac: bytes, speech: Spans | None = None) -> dict[str, object]:
+    def columns(self, sound: bytes | IO[bytes], speech: Spans | None = None) -> dict[str, object]:
         """transcript, transcript_source and cues; empty where no recognizer is chosen. Raises MissingExtra,
         ModelMissing.
 
-        speech: where somebody speaks, in seconds and in order; None where no voice detector ran.
+        sound: FLAC. speech: where somebody speaks, in seconds and in order; None where no voice detector ran.
         """
         if self._row.load is None:
             return {}
@@ -151,7 +152,7 @@ class SpeechRecognizer:
 
         if self._transcribe is None:
             self._transcribe = self._row.load(self._settings)
-        samples, _ = soundfile.read(io.BytesIO(flac), dtype="float32")
+        samples, _ = soundfile.read(io.BytesIO(sound) if isinstance(sound, bytes) else sound, dtype="float32")
         words = _in_pieces(self._transcribe, self._denoise(samples, speech), speech)
         source = f"asr:{self._row.name}@{Path(self._settings.recognizer_model).name or 'unnamed'}"
         return {

@@ -6,10 +6,13 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import EXIF, Film, turn_of
 from mmlake.media.film_frames import FrameKeeper
 from mmlake.preprocess.containers.container import FrameClock
+from mmlake.preprocess.outputs import FRAMES, KEYFRAMES, Output, Outputs
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.visual.keyframes import Candidates, Keyframe
 from mmlake.preprocess.visual.odd_frames import OddFrames
@@ -17,9 +20,9 @@ from mmlake.preprocess.visual.picture_faults import PictureFaults
 from mmlake.preprocess.visual.planes import HeldFrame, displayed_size, oriented_size, signal, small_planes
 from mmlake.preprocess.visual.shot_detectors import shot_detector
 from mmlake.preprocess.visual.shots import Boundary
+from mmlake.preprocess.visual.signals import SignalColumns
 
 if TYPE_CHECKING:
-    import numpy as np
     from av import VideoFrame
 
 
@@ -30,6 +33,7 @@ class FilmReader:
     clock: FrameClock
     aspect: float  # width of a pixel over its height
     settings: PreprocessSettings
+    outputs: Outputs = field(default_factory=Outputs)
     num_frames: int = 0
     end_s: float = 0.0
     _first_s: float = 0.0
@@ -40,11 +44,12 @@ class FilmReader:
     _duration: int = -1
     _length_s: float = 0.0
     _before: np.ndarray | None = None
-    _signals: list[dict[str, float]] = field(default_factory=list)
+    _signals: SignalColumns = field(default_factory=SignalColumns)
 
     def __post_init__(self) -> None:
-        self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings)
-        self._faults, self._keeper, self._odd = PictureFaults(), FrameKeeper(), OddFrames()
+        self._jpegs, self._small = self.outputs.begin(KEYFRAMES), self.outputs.begin(FRAMES)
+        self._finder, self._candidates = shot_detector(self.settings), Candidates(self.settings, self._jpegs)
+        self._faults, self._keeper, self._odd = PictureFaults(), FrameKeeper(self._small.file), OddFrames()
         # of each frame; arrays, since an hour has a hundred thousand
         self._times_s, self._moved, self._brighter = array("d"), array("f"), array("f")
 
@@ -85,10 +90,8 @@ class FilmReader:
         self._finder.push(time_s, vector, luma_HW, frame)
         self._offer(self._candidates, frame, time_s, vector)
         # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
-        if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
-            self._signals.append(
-                signal(luma_HW, vector, self._before, time_s=time_s) | self._faults.take(frame, luma_HW)
-            )
+        if time_s >= self._signals.last_s + 1 / self.settings.analysis_rate_hz - 5e-5:
+            self._signals.add(signal(luma_HW, vector, self._before, time_s=time_s) | self._faults.take(frame, luma_HW))
             self._before = vector
         self._last_s = max(self._last_s, time_s)
         if frame.duration != self._duration:  # fractions are slow, and most frames are as long as the one before
@@ -109,9 +112,9 @@ class FilmReader:
         )
         candidates.offer(time_s, vector, picture)
 
-    def kept_frames(self) -> bytes | None:
+    def kept_frames(self) -> Output | None:
         """The small frames of everything that came."""
-        return self._keeper.packed()
+        return self._small.whole() if self._keeper.finish() else None
 
     def odd_frames_s(self) -> list[float]:
         """When single frames are shown that do not belong between those around them."""
@@ -137,13 +140,13 @@ class FilmReader:
                 {"start_s": start_s, "end_s": end_s, "transition": transition}
                 for start_s, _, end_s, transition in shots
             ],
-            "signals": self._signals,
+            "signals": self._signals.finish(),
         }
         if self._times_s:
             columns |= {
-                "frame_times_s": self._times_s.tolist(),
-                "frame_motion": self._moved.tolist(),
-                "frame_light": self._brighter.tolist(),
+                "frame_times_s": np.array(self._times_s),
+                "frame_motion": np.array(self._moved),
+                "frame_light": np.array(self._brighter),
             }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
 

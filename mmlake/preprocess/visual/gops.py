@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmlake.media.decoders import frames, open_media, picture_stream
+from mmlake.preprocess.outputs import Output
 from mmlake.preprocess.visual import gradual
 from mmlake.preprocess.visual.film_reader import FilmReader
 from mmlake.preprocess.visual.keyframes import Candidates
@@ -59,11 +60,11 @@ class GopReader(FilmReader):
         time_s = self._admitted(frame)
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._offer(self._candidates, frame, time_s, vector)
-        self._signals.append(signal(luma_HW, vector, self._before, time_s=time_s))
+        self._signals.add(signal(luma_HW, vector, self._before, time_s=time_s))
         self._before = vector
         self._keys.append((time_s, vector))
 
-    def kept_frames(self) -> bytes | None:
+    def kept_frames(self) -> Output | None:
         """None: the grid of small frames wants all frames."""
         return None
 
@@ -74,7 +75,7 @@ class GopReader(FilmReader):
         if not self._is_timed or self.clock.stamps.are_of_decoding or not times or sorted(set(times)) != times:
             return False
         self.num_frames = self._num_packets
-        between = Candidates(self.settings)
+        between = Candidates(self.settings, self._jpegs)
         for start_s, end_s in self._runs():
             finder = shot_detector(self.settings)
             for time_s, frame in self._frames(path, start_s, end_s + _BEHIND_S):

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mmlake.preprocess.outputs import Output, OutputFile
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.visual.keyframe_features import Features, keyframe_features
 
@@ -22,11 +23,11 @@ _MAX_HELD_BYTES = 64 << 20  # of decoded frames, 250 of 480x360 and 20 of 1080p;
 
 @dataclass(frozen=True, slots=True)
 class Keyframe:
-    """One picture of a shot as JPEG bytes."""
+    """One picture of a shot."""
 
     time_s: float
     shot: int
-    jpeg: bytes
+    jpeg: Output
 
 
 class Picture(Protocol):
@@ -46,17 +47,18 @@ class Picture(Protocol):
 class _Candidate:
     """A frame that may become a keyframe; it is encoded where its JPEG is first asked for."""
 
-    def __init__(self, time_s: float, vector: np.ndarray, picture: Picture, is_spike: bool) -> None:
+    def __init__(self, time_s: float, vector: np.ndarray, picture: Picture, is_spike: bool, jpegs: OutputFile) -> None:
         self.time_s, self.vector, self._picture = time_s, vector, picture
         self.is_spike = is_spike  # the picture jumped: perhaps the first frame of a shot
         self.num_bytes = picture.num_bytes  # what the frame holds until it is encoded
-        self._jpeg: bytes | None = None
+        self._jpegs = jpegs
+        self._jpeg: Output | None = None
 
     @property
-    def jpeg(self) -> bytes:
+    def jpeg(self) -> Output:
         """Its JPEG; from then on the frame itself is not held any more."""
         if self._jpeg is None:
-            self._jpeg = self._picture.jpeg()
+            self._jpeg = self._jpegs.append(self._picture.jpeg())
             self.num_bytes = 0
             del self._picture
         return self._jpeg
@@ -72,8 +74,9 @@ class Candidates:
     """Frames that may become keyframes, held because shots are known only later: their number is bounded, and beyond
     some MiB the oldest are held at the size of keyframes, and beyond as many of those as JPEG."""
 
-    def __init__(self, settings: PreprocessSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: PreprocessSettings, jpegs: OutputFile | None = None) -> None:
+        """jpegs: where those that are encoded lie; in memory where none is given."""
+        self._settings, self._jpegs = settings, jpegs or OutputFile(None)
         self._spacing_s = _FIRST_SPACING_S
         self._first_s: float | None = None
         self._kept: list[_Candidate] = []
@@ -91,7 +94,7 @@ class Candidates:
         is_spike = jump > self._settings.cut_min_change
         if not (self._is_due(time_s, vector) or (is_spike and self._may_spike(time_s, vector))):
             return
-        self._kept.append(_Candidate(time_s, vector, picture, is_spike))
+        self._kept.append(_Candidate(time_s, vector, picture, is_spike, self._jpegs))
         self._held[0].append(self._kept[-1])
         self._free()
         self._thin()
@@ -171,7 +174,7 @@ class Candidates:
         """(distance of two candidates, above which one more is kept) by the feature that the settings choose."""
         if self._features is None or not self._kept:
             return lambda left, right: _distance(left.vector, right.vector), self._settings.keyframe_displacement
-        vectors = self._features([(candidate.jpeg, candidate.vector) for candidate in self._kept])
+        vectors = self._features([(self._jpegs.data_of(one.jpeg), one.vector) for one in self._kept])
         by_time = {candidate.time_s: vector for candidate, vector in zip(self._kept, vectors, strict=True)}
         return (
             lambda left, right: float(np.linalg.norm(by_time[left.time_s] - by_time[right.time_s])),

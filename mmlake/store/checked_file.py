@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mmlake.records import Digest
-from mmlake.store import Blobs
+from mmlake.store.blobs import Blobs
 
 
 @contextmanager
