@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
@@ -45,6 +48,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
     "materialize_error",
 )
 _UNDECODABLE = 3001
+_HELD_ROWS = 1_024  # as Python objects at once
 _PUT_WHOLE_BYTES = 1 << 20  # a stream gets a file of its own before it goes into a pack
 
 
@@ -83,18 +87,11 @@ def tracks(
     """
     settings = settings or PreprocessSettings()
     recognizer = SpeechRecognizer(settings)
-    readable, rows, folders = [], [], dict[str, Path]()
-    for item in _distinct(items, modality):
-        if item.error_code is None and item.error is None:
-            readable.append(item)
-        else:  # nobody could read it at its source
-            code = _UNDECODABLE if item.error_code is None else item.error_code
-            rows.append(_unreadable(_row(item, modality), code, item.error or CODES[code].what))
-            advance(1)
+    rows, folders = _Rows(), dict[str, Path]()
     decoded = map_opened(
         runner,
         decoder.kernel_with(settings, decode or DecodeSettings()),
-        readable,
+        _readable(items, modality, rows, advance),
         opened=partial(_encoded, store=store, in_memory=decoder.in_memory, scratch=scratch, folders=folders),
         code=_UNDECODABLE,
         what=f"the bytes do not decode as {modality}",
@@ -104,44 +101,82 @@ def tracks(
         folder = folders.get(item.digest)
         columns = found if isinstance(found, Failure) else _stored(found, folder, store=store, recognizer=recognizer)
         if isinstance(columns, Failure):
-            rows.append(_unreadable(_row(item, modality), columns.code, columns.reason))
+            rows.add(_unreadable(_row(item, modality), columns.code, columns.reason))
         else:
-            rows.append(_row(item, modality) | columns | {"status": "ok"})
-    num_unreadable = sum(row["status"] == "unreadable" for row in rows)
+            rows.add(_row(item, modality) | columns | {"status": "ok"})
     _log.info(
         "tracks %s: %d digests of %d items = %d ok + %d unreadable",
         modality,
-        len(rows),
+        rows.num,
         items.num_rows,
-        len(rows) - num_unreadable,
-        num_unreadable,
+        rows.num - rows.num_unreadable,
+        rows.num_unreadable,
     )
-    return schemas.from_rows(schemas.TRACKS, rows)
+    return rows.table()
 
 
-def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
-    """One record per digest, sorted; independent of the order of the items."""
-    by_digest: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(with_charsets(items.select(list(ITEM_COLUMNS))).to_pylist(), key=lambda row: str(row["item_id"])):
-        if row["digest"] is not None and row["modality"] == modality:
-            by_digest.setdefault(row["digest"], []).append(row)
-    distinct = []
-    for digest, rows in sorted(by_digest.items()):
-        good = [row for row in rows if row["status"] == "ok"]
-        first = (good or rows)[0]
-        distinct.append(
-            _Occurrences(
-                digest=digest,
-                role=min((row["role"] for row in rows), key=_STRICTEST.index),
-                content_type=next((row["content_type"] for row in good or rows if row["content_type"]), None),
-                sample_text=next((row["sample_text"] for row in good or rows if _is_transcribed(row)), None),
-                charset=next((row["charset"] for row in good or rows if row["charset"]), None),
-                size_bytes=first["size_bytes"],
-                error_code=None if good else first["error_code"],
-                error=None if good else first["materialize_error"],
-            )
-        )
-    return distinct
+class _Rows:
+    """Rows on their way into the table, few of them as Python objects: a shard may have a million."""
+
+    def __init__(self) -> None:
+        self.num = self.num_unreadable = 0
+        self._parts = [schemas.empty(schemas.TRACKS)]
+        self._held: list[dict[str, object]] = []
+
+    def add(self, row: dict[str, object]) -> None:
+        """Take one more."""
+        self.num += 1
+        self.num_unreadable += row["status"] == "unreadable"
+        self._held.append(row)
+        if len(self._held) >= _HELD_ROWS:
+            self._flush()
+
+    def table(self) -> pa.Table:
+        """All of them, sorted."""
+        self._flush()
+        return schemas.conform(schemas.TRACKS, pa.concat_tables(self._parts).combine_chunks())
+
+    def _flush(self) -> None:
+        self._parts.append(schemas.from_rows(schemas.TRACKS, self._held))
+        self._held = []
+
+
+def _readable(items: pa.Table, modality: str, rows: _Rows, advance: Advance) -> Iterator[_Occurrences]:
+    """The items that were read at their source, in order; those that were not become rows."""
+    for item in _distinct(items, modality):
+        if item.error_code is None and item.error is None:
+            yield item
+        else:
+            code = _UNDECODABLE if item.error_code is None else item.error_code
+            rows.add(_unreadable(_row(item, modality), code, item.error or CODES[code].what))
+            advance(1)
+
+
+def _distinct(items: pa.Table, modality: str) -> Iterator[_Occurrences]:
+    """One record per digest, sorted; independent of the order of the items, few of which are Python objects at once."""
+    own = items.select(list(ITEM_COLUMNS))
+    own = own.filter(pc.and_(pc.is_valid(own["digest"]), pc.equal(own["modality"], modality)))
+    order = pc.sort_indices(own, sort_keys=[("digest", "ascending"), ("item_id", "ascending")])
+    own = with_charsets(own)
+    parts = (own.take(order[start : start + _HELD_ROWS]) for start in range(0, len(order), _HELD_ROWS))
+    rows = (row for part in parts for row in part.to_pylist())
+    return (_occurrences(digest, list(same)) for digest, same in groupby(rows, key=itemgetter("digest")))
+
+
+def _occurrences(digest: str, rows: Sequence[Mapping[str, Any]]) -> _Occurrences:
+    """What the items of one digest say, in order of their ids."""
+    good = [row for row in rows if row["status"] == "ok"]
+    first = (good or rows)[0]
+    return _Occurrences(
+        digest=digest,
+        role=min((row["role"] for row in rows), key=_STRICTEST.index),
+        content_type=next((row["content_type"] for row in good or rows if row["content_type"]), None),
+        sample_text=next((row["sample_text"] for row in good or rows if _is_transcribed(row)), None),
+        charset=next((row["charset"] for row in good or rows if row["charset"]), None),
+        size_bytes=first["size_bytes"],
+        error_code=None if good else first["error_code"],
+        error=None if good else first["materialize_error"],
+    )
 
 
 def _is_transcribed(row: Mapping[str, Any]) -> bool:

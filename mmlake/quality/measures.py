@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,13 +27,25 @@ _SLICE_ROWS = 256  # tracks held as Python objects at once
 _COUNTED = ("measures", "1")  # producer and revision of the number of failures: this step
 
 
-@dataclass(slots=True)
-class _Measured:
-    """What became of one unit."""
+class _Taken:
+    """The numbers that one measurement gave: an object for each would be ten times as large."""
 
-    measures: Measures = field(default_factory=dict)
-    takers: list[tuple[str, str]] = field(default_factory=list)  # (producer, revision) of each measure
-    failures: list[Failure] = field(default_factory=list)
+    def __init__(self, producer: str, revision: str, names: Sequence[str]) -> None:
+        self._taker, self._names = (producer, revision), tuple(names)
+        # U units, M measures
+        self._units_U, self._values_UM = array("q"), array("d")
+
+    def add(self, unit: int, measures: Measures) -> None:
+        """Take the numbers of one more unit, whose number is given; nan stands for null."""
+        self._units_U.append(unit)
+        self._values_UM.extend(math.nan if (value := measures[name]) is None else value for name in self._names)
+
+    def rows(self, digests: pa.Array) -> Iterator[pa.Table]:
+        """Rows of MEASURES, a table per measure. digests: of all units, by their numbers."""
+        of_units = digests.take(pa.array(np.array(self._units_U, np.int64)))
+        values_UM = np.array(self._values_UM, np.float64).reshape(len(self._units_U), len(self._names))
+        for name, values_U in zip(self._names, values_UM.T, strict=True):
+            yield _rows(of_units, name, pa.array(values_U, from_pandas=True), self._taker)
 
 
 def measure(
@@ -55,16 +68,18 @@ def measure(
     """
     decoded = _with_match(tracks.filter(pc.equal(tracks.column("status"), "ok")), alignments)
     advance(tracks.num_rows - decoded.num_rows)
-    units = {digest: _Measured() for digest in decoded.column("digest").to_pylist()}
+    digests = pc.unique(decoded.column("digest"))
+    units = {digest: number for number, digest in enumerate(digests.to_pylist())}
+    taken, failures = list[_Taken](), dict[int, list[Failure]]()
     taken_by = [*measurements, *(scorer.as_measurement() for scorer in scorers)]
     for at, measurement in enumerate(taken_by, 1):
         name = signed(measurement.name, measurement.plugin)
+        taken.append(_Taken(name, measurement.revision, measurement.measures))
         for digest, made in _taken(measurement, decoded, store, runner, f"measurement {name!r}"):
             if isinstance(made, Failure):
-                units[digest].failures.append(made)
+                failures.setdefault(units[digest], []).append(made)
             elif made.keys() == set(measurement.measures):
-                units[digest].measures |= made
-                units[digest].takers += [(name, measurement.revision)] * len(made)
+                taken[-1].add(units[digest], made)
             else:
                 raise ContractBroken(
                     f"measurement {name!r} gave {sorted(made)} for {digest}, its row says "
@@ -72,7 +87,7 @@ def measure(
                 )
             if at == len(taken_by):
                 advance(1)
-    return _table(units)
+    return _table(digests, taken, failures)
 
 
 def with_measures(measures: pa.Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -127,25 +142,25 @@ def _finite(measures: Measures) -> Measures:
     }
 
 
-def _table(units: dict[str, _Measured]) -> pa.Table:
+def _table(digests: pa.Array, taken: Sequence[_Taken], failures: Mapping[int, Sequence[Failure]]) -> pa.Table:
     """A row per unit and measure; why measures are missing stands in the row of the number of failures."""
-    digests: list[str] = []
-    names: list[str] = []
-    values: list[float | None] = []
-    takers: list[tuple[str, str]] = []
-    failures: list[Failure | None] = []
-    for digest, unit in units.items():
-        digests += [digest] * (1 + len(unit.measures))
-        names += [NUM_FAILURES, *unit.measures]
-        values += [float(len(unit.failures)), *unit.measures.values()]
-        takers += [_COUNTED, *unit.takers]
-        failures += [unit.failures[0] if unit.failures else None, *[None] * len(unit.measures)]
-    columns: dict[str, Sequence[Any]] = {
-        "digest": digests,
-        "measure": names,
-        "value": values,
-        "producer": [producer for producer, _ in takers],
-        "revision": [revision for _, revision in takers],
-        **contracts.failure_columns(failures),
-    }
-    return schemas.conform(schemas.MEASURES, schemas.from_columns(schemas.MEASURES, columns))
+    numbers = range(len(digests))
+    counts = pa.array(np.fromiter((len(failures.get(unit, ())) for unit in numbers), np.float64, len(digests)))
+    first = [failures[unit][0] if unit in failures else None for unit in numbers]
+    counted = _rows(digests, NUM_FAILURES, counts, _COUNTED, contracts.failure_columns(first))
+    rows = pa.concat_tables([counted, *(part for one in taken for part in one.rows(digests))])
+    return schemas.conform(schemas.MEASURES, rows)
+
+
+def _rows(
+    digests: pa.Array,
+    measure: str,
+    values: pa.Array,
+    taker: tuple[str, str],
+    failing: Mapping[str, Sequence[Any]] | None = None,
+) -> pa.Table:
+    """Rows of one measure. failing: status, error_code and error of them; None where none fails."""
+    num = len(digests)
+    named = {"measure": measure, "producer": taker[0], "revision": taker[1]} | ({} if failing else {"status": "ok"})
+    same = {name: pa.repeat(text, num) for name, text in named.items()}
+    return schemas.from_columns(schemas.MEASURES, {"digest": digests, "value": values, **same, **(failing or {})})

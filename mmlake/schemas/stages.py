@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas.caption_scores import CAPTION_SCORES
@@ -19,7 +18,7 @@ from mmlake.schemas.captions import CAPTIONS
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.schemas.samples import SAMPLES
 from mmlake.schemas.speakers import SPEAKERS
-from mmlake.schemas.table import TableSchema, optional, required
+from mmlake.schemas.table import TableSchema, is_sorted, optional, required
 from mmlake.schemas.tracks import ALIGNMENTS, TRACKS, UNITS
 
 _STRINGS = pa.list_(pa.string())
@@ -370,20 +369,12 @@ def conform(schema: TableSchema, table: pa.Table) -> pa.Table:
                 f"{schema.name}: required column '{field.name}' holds {table.column(field.name).null_count} "
                 "nulls; correct the stage that made the table"
             )
-    return (
-        table
-        if _is_sorted(table.column(schema.key[0]))
-        else table.sort_by([(name, "ascending") for name in schema.key])
-    )
-
-
-def _is_sorted(column: pa.ChunkedArray) -> bool:
-    """Whether each value is greater than the one before it: then the rows are in the order of any key that begins with
-    the column.
-
-    The check costs a tenth of sorting, and sorting copies every text.
-    """
-    return len(column) < 2 or bool(pc.all(pc.less(column[:-1], column[1:]), skip_nulls=False).as_py())
+    if is_sorted(table, schema.key[:1]):
+        return table
+    if is_sorted(table, schema.key):
+        # of one chunk, as sorting leaves it: pages of a file end where chunks do, and equal rows shall be equal bytes
+        return table if all(column.num_chunks == 1 for column in table.columns) else table.combine_chunks()
+    return table.sort_by([(name, "ascending") for name in schema.key])
 
 
 def contamination_of(row: Mapping[str, Any]) -> str:

@@ -31,11 +31,16 @@ def is_of_one_revision(table: pa.Table) -> bool:
 
 
 def make_tracks(job: Job) -> pa.Table:
-    return _tracks_of(job, job.read("items"))
+    return _tracks_of(job, _items(job))
 
 
 def retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, among(job.read("items"), wanted)))
+    return retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, among(_items(job), wanted)))
+
+
+def _items(job: Job) -> pa.Table:
+    """What tracks are made from, which the texts are no part of."""
+    return job.read("items", list(preprocess.ITEM_COLUMNS))
 
 
 def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
