@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from mmlake.quality.settings import QualitySettings
 
 _log = logging.getLogger(__name__)
 _UNDECODABLE = 3001
+_SLICE_ROWS = 16_384  # of measures, held as Python objects at once
 
 
 def judge(
@@ -60,12 +62,12 @@ def _by_digest(measures: pa.Table) -> tuple[dict[str, Measures], dict[str, str]]
     """(the measures of each digest, why there are none of those that failed)."""
     values: dict[str, Measures] = {}
     failures: dict[str, str] = {}
-    for digest, name, value, error in zip(
-        *(measures.column(name).to_pylist() for name in ("digest", "measure", "value", "error")), strict=True
-    ):
-        values.setdefault(digest, {})[name] = value
-        if error is not None:
-            failures[digest] = error
+    # a text per row of its digest and of its measure is most of what a million rows would take
+    for part in measures.select(["digest", "measure", "value", "error"]).to_batches(max_chunksize=_SLICE_ROWS):
+        for digest, name, value, error in zip(*(column.to_pylist() for column in part.columns), strict=True):
+            values.setdefault(digest, {})[intern(name)] = value
+            if error is not None:
+                failures[digest] = error
     return values, failures
 
 

@@ -92,7 +92,8 @@ def _check_measures(job: Job, measures: pa.Table) -> int:
 
 
 def _verdicts(job: Job) -> pa.Table:
-    return quality.judge(_units(job), job.read("measures"), job.row.rules, settings=job.lake.settings.quality)
+    measures = job.read("measures", ["digest", "measure", "value", "error"])
+    return quality.judge(_units(job), measures, job.row.rules, settings=job.lake.settings.quality)
 
 
 def _judging(lake: Lake, modality: str, shard: str) -> dict[str, str]:
