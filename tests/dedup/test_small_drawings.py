@@ -46,7 +46,6 @@ EDITS = {
     "JPEG": lambda picture: encoded(picture, "JPEG", quality=60),
     "twice as large": lambda picture: encoded(picture.resize((2 * SIDE_PX,) * 2, Image.Resampling.BICUBIC)),
     "darker": lambda picture: encoded(ImageEnhance.Brightness(picture).enhance(0.8)),
-    "mirrored": lambda picture: encoded(picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)),
 }
 
 

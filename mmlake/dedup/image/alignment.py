@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmlake.dedup.image import colours, cutouts
+from mmlake.dedup.image import colours, cutouts, ink
 from mmlake.dedup.image import tones as image_tones
 from mmlake.dedup.image.detail import detail_correlation, differences
 from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
 from mmlake.dedup.image.marks import MARKABLE_PX, Mask, marked_places, veiled_places
 from mmlake.dedup.image.places import LEAST_PLACED, Place, aligned, box_mask, places, said_of
 from mmlake.dedup.image.views import View, oriented
-from mmlake.dedup.image.windows import Floats
+from mmlake.dedup.image.windows import Floats, turned
 from mmlake.media.picture_borders import WHOLE
 
 LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
@@ -118,7 +118,7 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
 
     is_tiny = place.side_px < SMALL_PX
     # what surrounds a drawing is its ground, and no border: a square, cut at its sides, is like any other plane
-    is_on_ground = place.is_drawn and not is_tiny
+    is_on_ground = place.is_drawn and (not is_tiny or place.are_ink)
     contents = (WHOLE, WHOLE) if is_on_ground else (place.template.content, place.content)
     expected = box_mask(place.region) & box_mask(contents[0])
     if is_on_ground and (place.region, place.box) != (WHOLE, WHOLE):
@@ -140,7 +140,7 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
     if found < _HOPELESS:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     differing, contrast = differences(toned, template, seen)
-    if place.is_drawn and not _lies_as_said(warp, place):
+    if (place.is_drawn and not _lies_as_said(warp, place)) or (place.are_ink and _loses_ink(place, warp, seen)):
         return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
     is_toned = float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS
     (bound, spot), alike, veil = _bounds(place, dimensions, is_toned, correlation), seen, None
@@ -157,7 +157,7 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
             toned, bound = image_tones.toned(lit, template, seen), max(bound, _LIT_CORRELATION)
             spots = differences(toned, template, seen)[0] > max(spot * contrast, _SPOT_LEVEL)
             marked = None if spots.any() else spots
-        if marked is None:
+        if marked is None or (place.are_ink and ink.is_of_it(marked, toned, template, seen)):
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
         alike = seen & ~marked
         found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
@@ -196,6 +196,17 @@ def _is_another_inside(place: Place, view: Floats, toned: Floats, seen: Mask, ve
     if veil is not None:
         lost |= veil.any(axis=1, keepdims=True)
     return not cutouts.are_alike(toned, template, inside & cutouts.clear_of(lost))
+
+
+def _loses_ink(place: Place, warp: Floats, seen: Mask) -> bool:
+    """Whether one of two drawings in ink has some beyond what both show."""
+    import cv2
+
+    shown = cv2.warpAffine(seen.astype(np.float32), warp, (SIDE, SIDE), flags=cv2.INTER_LINEAR) > 0.5
+    content, template = turned(place.viewed.content, place.orientation), place.template
+    if ink.is_left_out(template.thumbnail, seen, template.content, is_cut=ink.reaches_frame(place.view)):
+        return True
+    return ink.is_left_out(place.view, shown, content, is_cut=ink.reaches_frame(template.thumbnail))
 
 
 def _is_plain(place: Place) -> bool:

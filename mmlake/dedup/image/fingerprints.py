@@ -86,6 +86,7 @@ FIDELITY = (
     length_of("width_px"),
 )
 IS_SIGN, IS_DRAWING = 2, 3  # where the layout says so (`image.tints`)
+INK = 2  # what it says there of a sign that is a few strokes of one tone
 _JPEGS = ("JPEG", "MPO")
 _MAX_PIXELS = 256_000_000
 
@@ -104,13 +105,14 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     hashes, _ = perceptual.dct_hashes(planes)
     layout = np.array([round(255 * edge) for box in boxes for edge in box], dtype=np.uint8)
     thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA).astype(np.uint8)
-    is_sign = tints.is_sign(plane, toned, min(size_px))
+    sign = tints.ink_of(plane) or int(tints.is_sign(plane, toned, min(size_px)))
     flat = tints.flat_fraction(thumbnail.astype(np.float32))
-    is_drawing = is_sign or tints.is_drawing(flat, toned)
+    is_drawing = sign > 0 or tints.is_drawing(flat, toned)
+    numbers = min(size_px), sign, is_drawing
     return {
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
-        "layout": np.append(perceptual.pack_bytes(layout), np.array([min(size_px), is_sign, is_drawing], np.uint64)),
+        "layout": np.append(perceptual.pack_bytes(layout), np.array(numbers, np.uint64)),
         "detail": perceptual.pack_bytes(pieces(plane)),
         "tint": _tint(data, seen, is_asked=tints.may_be_drawn(flat, toned)),
         "blocks": blocks,

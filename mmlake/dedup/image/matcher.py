@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.image import alignment, keys, perceptual, recoding, views
-from mmlake.dedup.image.fingerprints import CROPPED, IS_SIGN, METHOD, MIRRORED, PAIR_METHODS, RECODED, ROTATED, SIDE
+from mmlake.dedup.image.fingerprints import (
+    CROPPED,
+    INK,
+    IS_SIGN,
+    METHOD,
+    MIRRORED,
+    PAIR_METHODS,
+    RECODED,
+    ROTATED,
+    SIDE,
+)
 from mmlake.dedup.image.keys import Known
 from mmlake.dedup.image.tints import NEIGHBOURHOOD_PX, TINT_SIDE
 from mmlake.dedup.image.windows import NUM_HASHES, Floats, window_hashes
@@ -112,6 +122,7 @@ class ImageMatcher:
             side_px=int(layout[1]),
             tints=perceptual.unpack_bytes(tint).reshape(2, TINT_SIDE, TINT_SIDE) if len(tint) else None,
             is_sign=bool(layout[IS_SIGN]),
+            is_ink=int(layout[IS_SIGN]) == INK,
         )
 
 

@@ -38,6 +38,7 @@ class Place(NamedTuple):
     side_px: int  # of the smaller picture
     is_drawn: bool  # both are drawings on a flat ground
     are_tinted: bool  # the colours of both are known
+    are_ink: bool  # both are a few strokes of one tone
 
 
 def places(one: View, other: View) -> list[Place]:
@@ -73,8 +74,9 @@ def places(one: View, other: View) -> list[Place]:
             orientation=orientation,
             viewed=view,
             side_px=min(view.side_px, template.side_px),
-            is_drawn=_is_drawn(view, template),
+            is_drawn=(view.is_ink and template.is_ink) or _is_drawn(view, template),
             are_tinted=view.tints is not None and template.tints is not None,
+            are_ink=view.is_ink and template.is_ink,
         )
         for correlation, view, template, orientation, box, region in found
     ]

@@ -29,6 +29,7 @@ class View:
     side_px: int
     tints: NDArray[np.uint8] | None = None  # chroma, but of JPEGs that are no drawings
     is_sign: bool = False
+    is_ink: bool = False  # a sign of a few strokes of one tone, as letters are
 
     @cached_property
     def regions(self) -> list[Box]:
