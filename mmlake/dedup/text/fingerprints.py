@@ -1,8 +1,8 @@
 """Prints of texts: the words in their order, and the set of their shingles (runs of five words).
 
 Enters: normalized text. Leaves: hashes, equal on every machine, whether numba or numpy made them. A word is a run of
-letters, digits and marks after NFKC and case folding, apostrophes and points left out, letters and digits that stand
-for each other made one; in scripts written without spaces each character is a word. Comparison is `text.matcher`'s.
+letters, digits and marks as `text.spellings` reads them, apostrophes and points left out; in scripts written without
+spaces each character is a word. Comparison is `text.matcher`'s.
 Source: Broder 1997 (resemblance of shingle sets).
 """
 
@@ -22,6 +22,7 @@ from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, Rows
+from mmlake.dedup.text.spellings import folded_spelling, without_targets
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -49,12 +50,6 @@ _SPACELESS = (
 # with madda or hamza is another letter.
 _POINTED = ((0x0591, 0x05C7), (0x0610, 0x061A), (0x0640, 0x0652), (0x0656, 0x0670), (0x06D6, 0x06ED), (0x0730, 0x074A))
 _POINTS = ("Mn", "Lm")
-# Persian and Urdu are typed with their own yeh, kaf and heh, or on other keyboards with the Arabic ones; many leave out
-# the points of a final yeh. Numbers are written with the digits of the script, or with those of ASCII
-_SPELLINGS = (
-    *zip("\u06cc\u0649\u06a9\u06c1", "\u064a\u064a\u0643\u0647", strict=True),
-    *zip("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3, strict=True),
-)
 
 # case and marks play no part in prints, so that only a measure distinguishes a copy that lost them from its original.
 # What most copies agree on comes before length: an advertisement put into an article makes it longer, not truer
@@ -115,7 +110,8 @@ def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]
     size, most, space = 0, 0, _Space()
     for text in texts:
         # of plain letters the case is folded where they are hashed
-        folded = text if text.isascii() else _folded(text)
+        read = without_targets(text)
+        folded = read if read.isascii() else folded_spelling(read)
         if not batch:
             most = _COMPILED_CHARS if text_kernels.is_worthwhile(0) else _BATCH_CHARS
         batch.append(folded)
@@ -125,14 +121,6 @@ def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]
             batch, size = [], 0
     if batch:
         yield _batch_prints(batch, words, space)
-
-
-def _folded(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).casefold()
-    for written, meant in _SPELLINGS:
-        if written in text:
-            text = text.replace(written, meant)
-    return text
 
 
 class _Space:

@@ -1,0 +1,86 @@
+"""One text typed in several ways is one text: umlauts written out, Serbian in both scripts, Markdown and what a reader
+sees of it; words that differ stay different."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mmlake import dedup, schemas
+from mmlake.dedup.text.fingerprints import print_table
+from mmlake.dedup.text.spellings import folded_spelling, without_targets
+from tests.dedup.test_copies_of_texts import GERMAN, spelled_out
+
+SERBIAN = (
+    "Србија је држава у југоисточној Европи. Њени људи пишу и ћирилицом и латиницом, а џепови старих кућа чувају "
+    "ђердане и љиљане из давнина.",
+    "Srbija je država u jugoistočnoj Evropi. Njeni ljudi pišu i ćirilicom i latinicom, a džepovi starih kuća čuvaju "
+    "đerdane i ljiljane iz davnina.",
+)
+DANISH = (
+    "Børnene på øen går ned til åen og ser på ænderne, som svømmer under den gamle bro hver dag.",
+    "Boernene paa oeen gaar ned til aaen og ser paa aenderne, som svoemmer under den gamle bro hver dag.",
+)
+WORDS = [f"{one}{other}" for one in ("ba", "ke", "lo", "mi", "nu", "pa") for other in ("rin", "sol", "tem", "vak")]
+
+
+def relation(one: str, other: str) -> list[str]:
+    (tier,) = dedup.tiers_of("text")
+    rows = [
+        {"digest": name * 64, "method": method, "hashes": prints[0].tolist(), "status": "ok"}
+        for name, text in (("a", one), ("b", other))
+        for method, prints in print_table([text]).items()
+    ]
+    table = schemas.from_rows(schemas.FINGERPRINTS, rows)
+    found = dedup.near_pairs(table, (tier,), settings=dedup.DedupSettings())
+    return found.filter(pa.compute.is_in(found["relation"], pa.array(["same", "inside"])))["relation"].to_pylist()
+
+
+def with_links(words: list[str], rng: np.random.Generator) -> str:
+    """Markdown in which every seventh word is a link."""
+    address = (f"https://example.org/{rng.integers(9_999)}/page_(one).html" for _ in words)
+    return " ".join(f'[{word}]({next(address)} "title")' if at % 7 == 3 else word for at, word in enumerate(words))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(GERMAN, spelled_out(GERMAN)), SERBIAN, DANISH], ids=["German", "Serbian", "Danish"]
+)
+def test_a_text_in_another_spelling_is_the_same(one, other):
+    assert relation(one, other) == ["same"]
+
+
+def test_markdown_is_the_same_as_what_a_reader_sees_of_it():
+    rng = np.random.default_rng(3)
+    words = rng.choice(WORDS, 200).tolist()
+    assert relation(" ".join(words), with_links(words, rng)) == ["same"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("see [the page](https://a.org/b).", "see [the page] ."),
+        ("see [it](#part) and ![a cat](cat.png)", "see [it]  and ![a cat] "),
+        ("values[0](x) and values[1](y, z)", "values[0](x) and values[1](y, z)"),
+        ("text\n[1]: https://a.org/b\nmore", "text\n\nmore"),
+        ("[note]: two words", "[note]: two words"),
+        ("open [link](https://a.org", "open [link](https://a.org"),
+    ],
+)
+def test_addresses_of_links_are_left_out_and_code_is_not(text, seen):
+    assert without_targets(text) == seen
+
+
+def test_russian_keeps_its_letters():
+    assert folded_spelling("Это русский текст") == "это русский текст"
+
+
+@pytest.mark.parametrize(
+    "text", ["](" * 60_000, "](a." * 40_000, '](a.b "' * 20_000, "](a.(" * 30_000, "[a]: " * 40_000]
+)
+def test_addresses_that_never_end_take_no_long(text):
+    began = time.process_time()
+    without_targets(text)
+    assert time.process_time() - began < 1
