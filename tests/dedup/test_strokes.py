@@ -8,7 +8,7 @@ import io
 import cv2
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageEnhance, ImageFont
 
 from mmlake.dedup.image import ink, tints
 from tests.dedup.test_small_drawings import encoded, pairs
@@ -92,6 +92,19 @@ EDITS = {
 def test_copies_of_letters_are_found(edit):
     found = [bool(pairs({"a": encoded(one), "b": EDITS[edit](one)})) for one in (letter(c, LARGE) for c in "AÑg8É")]
     assert sum(found) >= 4, found
+
+
+@pytest.mark.parametrize("side_px", [SMALL, LARGE])
+@pytest.mark.parametrize("tones", [("#c02020", "#d02080"), ("#108030", "#108080"), ("#d08010", "#904030")])
+def test_signs_in_two_colours_are_two(tones, side_px):
+    one, other = (encoded(letter("R", side_px, tone, "black")) for tone in tones)
+    assert not pairs({"a": one, "b": other})
+
+
+@pytest.mark.parametrize("enhance", [ImageEnhance.Color, ImageEnhance.Brightness])
+def test_a_paler_copy_of_a_sign_is_found(enhance):
+    picture = letter("R", LARGE, "#c02020", "black")
+    assert pairs({"a": encoded(picture), "b": encoded(enhance(picture).enhance(0.7))})
 
 
 @pytest.mark.parametrize(("tone", "is_part"), [(128, True), (0, False), (180, True)])

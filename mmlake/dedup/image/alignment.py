@@ -217,6 +217,8 @@ def _is_recoloured(place: Place, warp: Floats, view: Floats, seen: Mask) -> bool
     """Whether the two have colours that no edit gives a copy. view: its thumbnail, aligned. seen: what is compared."""
     import cv2
 
+    if place.are_ink and ink.are_of_two_colours(place.viewed.ink, place.template.ink):
+        return True
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     upright = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
     chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in upright]

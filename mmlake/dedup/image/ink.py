@@ -19,6 +19,9 @@ _FRAME_PX = 2  # of the thumbnail, at its sides
 _NEAR_PX = 3  # of the thumbnail, next to what is compared: a stroke may reach so far beyond it
 _OF_ITS_OWN = 1.15  # times as far from the ground as the strong ink elsewhere: a mark of another tone
 _STRONG = 95  # per cent of the ink are paler
+# levels of chroma: ink of more is coloured, of less grey; the cosine of one hue, what two differ by in colour, and what
+# a coloured one and its grey copy differ by in tone (as in `colours`, where the ground counts too)
+_COLOURED, _GREY, _ONE_HUE, _OTHER_COLOUR, _OTHER_TONE = 20.0, 8.0, 0.9, 28.0, 16.0
 _BORDER_LEVELS = 24.0  # that a border of one level varies by
 
 
@@ -72,3 +75,27 @@ def is_of_it(marked: Mask, view_SS: Floats, template_SS: Floats, seen: Mask) -> 
 def _sign(thumbnail_SS: Floats) -> int:
     """1 where ink is lighter than the ground, -1 where it is darker."""
     return 1 if float(thumbnail_SS.mean()) > ground_of(thumbnail_SS) else -1
+
+
+def are_of_two_colours(one: tuple[complex, float], other: tuple[complex, float]) -> bool:
+    """Whether no edit makes the ink of one of the other: two hues, or one and grey of another tone. one, other: what
+    `colour_of` says of them."""
+    (pale, its_tone), (strong, tone) = sorted((one, other), key=lambda side: abs(side[0]))
+    if abs(strong) <= _COLOURED:
+        return False
+    if abs(pale) <= _GREY:
+        return abs(tone - its_tone) >= _OTHER_TONE
+    cosine = (pale * strong.conjugate()).real / (abs(pale) * abs(strong))
+    return cosine < _ONE_HUE and abs(strong - pale) >= _OTHER_COLOUR
+
+
+def colour_of(thumbnail_SS: Floats, chroma_2SS: Floats) -> tuple[complex, float]:
+    """(chroma of the ink beyond that of the ground, as one number; its grey level). Both are sums over the strokes, as
+    tints are coarser than thin ones."""
+    ground = ground_of(thumbnail_SS)
+    off = np.abs(thumbnail_SS - ground)
+    tone = float(np.percentile(off[off > _INK_LEVELS], _STRONG)) if (off > _INK_LEVELS).any() else 255.0
+    plane = chroma_2SS[0] + 1j * chroma_2SS[1]
+    beyond = plane - np.median(chroma_2SS[0]) - 1j * np.median(chroma_2SS[1])
+    found = complex(beyond.sum() / max(float(np.minimum(off / tone, 1).sum()), 1.0))
+    return found, ground + _sign(thumbnail_SS) * tone

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.image import colours, cutouts, tones
+from mmlake.dedup.image import colours, cutouts, ink, tones
 from mmlake.dedup.image.fingerprints import SIDE
 from mmlake.dedup.image.marks import Mask
 from mmlake.dedup.image.tints import NEIGHBOURHOOD_PX, flat_fraction
@@ -81,6 +81,11 @@ class View:
         """Its tints on the pixels of the thumbnail."""
         assert self.tints is not None
         return colours.planes(self.tints, SIDE)
+
+    @cached_property
+    def ink(self) -> tuple[complex, float]:
+        """Chroma and grey level of its strokes."""
+        return ink.colour_of(self.thumbnail, self.chroma)
 
     @cached_property
     def identity(self) -> bytes:
