@@ -107,12 +107,15 @@ def test_a_paler_copy_of_a_sign_is_found(enhance):
     assert pairs({"a": encoded(picture), "b": encoded(enhance(picture).enhance(0.7))})
 
 
-@pytest.mark.parametrize(("tone", "is_part"), [(128, True), (0, False), (180, True)])
-def test_a_mark_is_no_part_of_the_drawing_where_it_is_stronger_than_its_ink(tone, is_part):
+@pytest.mark.parametrize(
+    ("tone", "column", "is_part"), [(128, 22, True), (180, 22, True), (0, 22, False), (128, 45, False)]
+)
+def test_a_mark_is_no_part_of_the_drawing_in_a_corner_or_stronger_than_its_ink(tone, column, is_part):
     drawn = np.full((64, 64), 255, np.float32)
     drawn[20:50, 20:30] = 128
     marked, places = drawn.copy(), np.zeros((64, 64), np.bool_)
-    marked[4:10, 40:50], places[4:10, 40:50] = tone, True
+    at = slice(4, 10), slice(column, column + 8)
+    marked[at], places[at] = tone, True
     assert ink.is_of_it(places, marked, drawn, np.ones((64, 64), np.bool_)) == is_part
 
 

@@ -18,6 +18,7 @@ _INK_LEVELS = 40.0  # off the ground: less may be the ringing of a codec
 _FRAME_PX = 2  # of the thumbnail, at its sides
 _NEAR_PX = 3  # of the thumbnail, next to what is compared: a stroke may reach so far beyond it
 _OF_ITS_OWN = 1.15  # times as far from the ground as the strong ink elsewhere: a mark of another tone
+_ABOVE = 0.5  # share of the columns of an accent that have other ink
 _STRONG = 95  # per cent of the ink are paler
 # levels of chroma: ink of more is coloured, of less grey; the cosine of one hue, what two differ by in colour, and what
 # a coloured one and its grey copy differ by in tone (as in `colours`, where the ground counts too)
@@ -57,8 +58,11 @@ def is_left_out(thumbnail_SS: Floats, seen: Mask, content: Box, *, is_cut: bool)
 
 
 def is_of_it(marked: Mask, view_SS: Floats, template_SS: Floats, seen: Mask) -> bool:
-    """Whether what one of two aligned thumbnails has more in these places is as the ink is that both have, so that it
-    is a part of the drawing and no mark that was put on it."""
+    """Whether what one of two aligned thumbnails has more in these places is as the ink is that both have, and above or
+    below it, so that it is a part of the drawing and no mark that was put into a corner of it."""
+    below = np.abs(template_SS - ground_of(template_SS)) > _INK_LEVELS
+    if (below & seen & ~marked).any(axis=0)[marked.any(axis=0)].mean() < _ABOVE:
+        return False
     strongest = []
     for thumbnail in (view_SS, template_SS):
         off = (thumbnail - ground_of(template_SS)) * _sign(template_SS)
