@@ -28,8 +28,8 @@ def sync_measures(subject: Subject) -> Measures:
     samples = samples[: round(_MAX_S * rate_hz)]
     found = Offset(offset_s=None, confidence=0.0, num_events=0)
     if len(sound_events(samples, rate_hz)) >= NUM_NEEDED:  # most speech and music has them, noise has not
-        lists = (np.array(subject.track[name] or (), np.float64) for name in FRAME_COLUMNS)
-        times_s, moved, brighter = lists
+        lists = (subject.track[name] for name in FRAME_COLUMNS)
+        times_s, moved, brighter = (np.array(() if one is None else one, np.float64) for one in lists)
         within = times_s < _MAX_S
         found = offset_between(moved[within], brighter[within], times_s[within], samples, rate_hz)
     is_sure = 1 - found.confidence < _SURE_CHANCE and found.num_events >= _SURE_EVENTS

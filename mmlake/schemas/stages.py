@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas.caption_scores import CAPTION_SCORES
@@ -18,7 +19,7 @@ from mmlake.schemas.captions import CAPTIONS
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.schemas.samples import SAMPLES
 from mmlake.schemas.speakers import SPEAKERS
-from mmlake.schemas.table import TableSchema, is_sorted, optional, required
+from mmlake.schemas.table import TableSchema, optional, required
 from mmlake.schemas.tracks import ALIGNMENTS, TRACKS, UNITS
 
 _STRINGS = pa.list_(pa.string())
@@ -375,6 +376,17 @@ def conform(schema: TableSchema, table: pa.Table) -> pa.Table:
         # of one chunk, as sorting leaves it: pages of a file end where chunks do, and equal rows shall be equal bytes
         return table if all(column.num_chunks == 1 for column in table.columns) else table.combine_chunks()
     return table.sort_by([(name, "ascending") for name in schema.key])
+
+
+def is_sorted(table: pa.Table, key: Sequence[str]) -> bool:
+    """Whether each row is greater by the key than the one before it; the check costs a tenth of sorting and copying."""
+    tied: pa.ChunkedArray | bool = True  # equal to the row before in the columns so far
+    for name in key if table.num_rows > 1 else ():
+        before, after = table[name][:-1], table[name][1:]
+        if not pc.all(pc.or_(pc.less_equal(before, after), pc.invert(tied)), skip_nulls=False).as_py():
+            return False
+        tied = pc.and_(tied, pc.equal(before, after))
+    return table.num_rows < 2 or not pc.any(tied).as_py()
 
 
 def contamination_of(row: Mapping[str, Any]) -> str:

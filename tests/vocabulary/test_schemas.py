@@ -8,7 +8,8 @@ import pytest
 from mmlake import schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas import BLOBS, TABLES, TRACKS, VERDICTS, conform, empty, from_rows
-from mmlake.schemas.table import TableSchema, is_sorted
+from mmlake.schemas.stages import is_sorted
+from mmlake.schemas.table import TableSchema
 
 # a small table of numbers per digest
 MEASURES = TableSchema(
