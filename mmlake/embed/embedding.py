@@ -25,6 +25,7 @@ from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.film_decoders import turn_of, upright
 from mmlake.media.decoders import check_sample_rate, frames, open_media, picture_stream, sound_containers, sound_stream
+from mmlake.media.sound_codecs import without_sound
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, signed
 from mmlake.spans import Shared
@@ -310,7 +311,7 @@ def _samples(path: Path) -> NDArray[np.float32]:
     parts: list[NDArray[np.float32]] = []
     for container in sound_containers(path):
         if (stream := sound_stream(container)) is None:
-            raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
+            raise without_sound(container, path)
         resampler = av.AudioResampler(format="flt", layout="mono", rate=media_of.RATE_HZ)
         for frame in frames(container, stream):
             check_sample_rate(frame.sample_rate)

@@ -11,6 +11,7 @@ import numpy as np
 from mmlake.errors import UnreadableItem
 from mmlake.media import ogg_pages
 from mmlake.media.decoders import one_page_sound, open_link, sound_stream
+from mmlake.media.sound_codecs import without_sound
 from mmlake.media.sound_conversion import mixed
 from mmlake.preprocess.containers.bare_streams import check_bytes, is_without_length
 from mmlake.preprocess.containers.container import (
@@ -89,7 +90,7 @@ def audio_track(
 
 def _of_file(path: Path, settings: PreprocessSettings, outputs: Outputs) -> _Recording:
     with opened(path) as container:
-        stream = _sound(container)
+        stream = _sound(container, path)
         container_s, is_bare = claimed_s(container), is_without_length(container)
         # before anything is decoded
         is_other = is_misread(path, stream)
@@ -112,10 +113,10 @@ def _of_file(path: Path, settings: PreprocessSettings, outputs: Outputs) -> _Rec
     return found
 
 
-def _sound(container: InputContainer) -> AudioStream:
-    """Raises UnreadableItem 3003."""
+def _sound(container: InputContainer, path: Path) -> AudioStream:
+    """Raises UnreadableItem 3001, 3003."""
     if (stream := sound_stream(container)) is None:
-        raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
+        raise without_sound(container, path)
     return stream
 
 
@@ -167,7 +168,7 @@ def _add_link(found: _Recording, path: Path, link: ogg_pages.Link, settings: Pre
     """Raises UnreadableItem 3001, 3003 where nothing of it decodes, 3006, 3007, 3009."""
     writer = found.writer
     with open_link(path, link) as container:
-        stream = _sound(container)
+        stream = _sound(container, path)
         codec, rate_hz, container_s = stream.codec_context.name, stream.codec_context.sample_rate, claimed_s(container)
         check_bounds(stream, container_s, settings=settings)
         origin_s = (container.start_time or 0) / 1e6
