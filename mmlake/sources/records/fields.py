@@ -15,8 +15,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
+from mmlake.errors import UnreadableItem
 from mmlake.formats.sniff import kind_by_magic
 from mmlake.formats.timed_text import transcript_of
 from mmlake.records import digest_of
@@ -24,6 +25,7 @@ from mmlake.sources.settings import SourceSettings
 
 _INLINE_CHARS = 4096  # of a medium in base64 that metadata keep
 _HEAD_CHARS = 512  # a multiple of four, by which it is recognised
+_NAME_CHARS = 40  # of a field that a reason names
 _NUMBERED = re.compile(r"(.{0,60}?[^0-9_])_?([0-9]{1,2})", re.ASCII)  # a name and its number: caption_1, Caption1
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
 
@@ -149,6 +151,22 @@ def of_medium(value: object) -> dict[str, Any]:
     """The record that a list, a text or a number next to a medium is (annotations, a class): its field `json`, as the
     name's ending says."""
     return {"json": value}
+
+
+def refuse_list(value: object) -> NoReturn:
+    """Raises UnreadableItem 1003, that says what a JSON file without a medium may be, and what was in this one."""
+    expected = "expected an object, or a list of records that have a text"
+    if not isinstance(value, list):
+        raise UnreadableItem(1003, f"the file is a JSON {type(value).__name__}, {expected}")
+    found = f"the file is a JSON list of {len(value)} values"
+    first = next((one for one in value if isinstance(one, Mapping)), None)
+    if first is None:
+        raise UnreadableItem(1003, f"{found}, of which num_objects=0; {expected}")
+    names = [name[:_NAME_CHARS] for name in sorted(first)[:12]]
+    remedy = "name the one that is in sources.text_fields"
+    raise UnreadableItem(
+        1003, f"{found}, {expected}: none of the fields {names} of the first is a text field; {remedy}"
+    )
 
 
 def _named(text: str) -> Any:

@@ -18,13 +18,14 @@ from mmlake.formats.texts import printable
 from mmlake.media_names import PROGRAM_NAMES
 from mmlake.records import canonical_json
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import ARCHIVES, NOTHING, TIMED, Member, RawItem, become_text, record_endings, role_of
+from mmlake.sources.raw_items import NOTHING, TIMED, Member, RawItem, become_text, record_endings, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField, first_of, spellings
 from mmlake.sources.records.interleaved import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion, Description
 from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, Tokens
 from mmlake.sources.samples.pairing import ROLES, pair
+from mmlake.sources.samples.unread_content import unread_content
 from mmlake.sources.settings import SourceSettings
 
 _POSITION = attrgetter("position")
@@ -153,7 +154,7 @@ class Sample:
         try:
             if self._samples.is_json(member):
                 data = content.whole(settings.max_text_bytes, member.size_bytes)
-                named = record_fields.of_medium if self._media else None
+                named = record_fields.of_medium if self._media else record_fields.refuse_list
                 self._records[at] = fields = texts.parse_object(data, settings=settings, named=named)
                 self._read_record(at, member, fields)
             elif member.extension in label_files.ENDINGS and not member.is_aside:
@@ -278,7 +279,7 @@ class Sample:
         kind, fault = member.kind, member.fault
         modality = member.modality or self._samples.modality(member)
         if fault is None and member.modality is None:
-            fault = _unknown(member)
+            fault = unread_content(member)
         role = "media"
         if modality == "text":
             media = () if member.extension in PROGRAM_NAMES else self._media
@@ -388,12 +389,3 @@ class Sample:
 def _list(fields: dict[str, Any], name: str) -> list[Any]:
     value = fields.get(name)
     return value if isinstance(value, list) else []
-
-
-def _unknown(member: Member) -> Fault:
-    content_type = member.kind.content_type if member.kind else None
-    if content_type in ARCHIVES:
-        return Fault(1012, f"content is {content_type}, an archive that is not read as one; unpack it")
-    if content_type:
-        return Fault(1005, f"content is {content_type}, which no modality takes")
-    return Fault(1005, f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} name a type")
