@@ -25,6 +25,9 @@ from mmlake.sources.settings import SourceSettings
 
 _INLINE_CHARS = 4096  # of a medium in base64 that metadata keep
 _HEAD_CHARS = 512  # a multiple of four, by which it is recognised
+# video.js has 38 such files, of 24 to 95 phrases of up to 169 characters; half of their names and more have a space.
+# Of 3,419 other JSON objects of packages none is one (2026-11-30)
+_MIN_PHRASES, _PHRASE_CHARS, _PHRASES_FRACTION = 16, 200, 1 / 3
 _NAME_CHARS = 40  # of a field that a reason names
 _NUMBERED = re.compile(r"(.{0,60}?[^0-9_])_?([0-9]{1,2})", re.ASCII)  # a name and its number: caption_1, Caption1
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
@@ -275,6 +278,17 @@ def _words(content: Any) -> str:
     return content.strip() if isinstance(content, str) else ""
 
 
+def is_phrasebook(fields: Mapping[str, Any]) -> bool:
+    """Whether the object translates what a program shows: many short strings, named by the phrases that they stand for
+    ("Exit Fullscreen"). A field of it that is called `Text` or `Captions` is a label of a button. Fields of records are
+    named by identifiers, as nearly all columns are."""
+    if len(fields) < _MIN_PHRASES:
+        return False
+    if not all(isinstance(value, str) and len(value) <= _PHRASE_CHARS for value in fields.values()):
+        return False
+    return sum(" " in name.strip() for name in fields) >= _PHRASES_FRACTION * len(fields)
+
+
 def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | None:
     """The record's own licence as it spells it, or None where it has none."""
     found = first_field(fields, settings.licence_fields)
@@ -283,7 +297,10 @@ def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | 
 
 def why_alone(records: Iterable[Mapping[str, Any]]) -> str:
     """Why the records of a sample are no rows, where nothing else is in the sample."""
+    records = list(records)
     reason = "metadata without any text or media next to it"
+    if any(map(is_phrasebook, records)):
+        return f"{reason}: num_fields={max(map(len, records))} phrases, by which a program finds the words it shows"
     for name, value in ((name, value) for fields in records for name, value in fields.items()):
         if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
             remedy = "a file that is that list alone would be read as records"

@@ -172,6 +172,8 @@ class Sample:
     def _read_record(self, at: int, member: Member, fields: dict[str, Any]) -> None:
         settings, shape = self._settings, self._samples.shape_of(tuple(fields))
         found = record_fields.text_fields(fields, self._media, settings=settings) if shape.may_hold_texts else []
+        if found and record_fields.is_phrasebook(fields):
+            found = []
         self._text_fields[at] = found
         used = record_fields.taken(found) if found else set()
         for name in (settings.texts_field, settings.images_field):
