@@ -42,6 +42,7 @@ _MANUAL_LINE = re.compile(
     r"^(?:[.'][ \t]*(?:\\\"|[A-Za-z]{1,3}\b)|[^\n\\]*\\(?:[-&%e|^'`~ :c/,*]|f[A-Z1-4(\[]|s[-+]?\d|[(\[]\w))[^\n]*$",
     re.MULTILINE,
 )
+_LINK_TARGET = re.compile(r"\]\(([^()\s]*[./#:][^()\s]*)")  # of Markdown; an index into a list has no such signs
 _MARK = re.compile(r"[.,;:!?…。、，；：！？।॥؟،؛۔።፣፤၊။។]")
 _OWN_LETTERS, _ACCENTS = frozenset("ßẞøØłŁđĐæÆœŒıþÞðÐ"), range(200, 241)  # combining classes of marks around a letter
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
@@ -215,6 +216,12 @@ def _markup_fraction(text: str) -> float | None:
     return size / len(text) if text else None
 
 
+def _link_target_fraction(text: str) -> float | None:
+    """Share of the characters in addresses of links in Markdown, of which a reader sees none. Apart from markup: they
+    are a tenth of many a good page, and a third of some."""
+    return sum(map(len, _LINK_TARGET.findall(text))) / len(text) if text else None
+
+
 def _one_case_fraction(text: str) -> float | None:
     """Share of the sentences of three words or more that hold letters of one case only, by their length. None of texts
     in a script without case, whatever names of products stand in them."""
@@ -267,6 +274,7 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "compressed_fraction": _compressed_fraction,
     # they say which of several copies is the truer one; but for the first of no rule
     "markup_fraction": _markup_fraction,
+    "link_target_fraction": _link_target_fraction,
     "one_case_fraction": _one_case_fraction,
     "unpunctuated_fraction": _unpunctuated_fraction,
     "accented_fraction": _accented_fraction,
@@ -278,7 +286,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="9",
+        revision="10",
     ),
 )
 _DOCUMENT = ("document",)

@@ -60,6 +60,42 @@ def test_the_copy_that_lost_nothing_stays(text: str, copy: str) -> None:
         assert elected(dict(sorted(zip(names, (text, copy), strict=True)))) == names[0]
 
 
+def linked(text: str, every: int) -> str:
+    """In Markdown, with a link around one of so many words."""
+    words = text.split()
+    words[::every] = [f"[{word}](https://example.org/wiki/page_{at})" for at, word in enumerate(words[::every])]
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("every", [3, 20])
+def test_of_markdown_with_links_and_its_plain_copy_the_plain_one_stays(every: int) -> None:
+    """Addresses have words, so that the copy in Markdown was the longer one."""
+    text = bare(GERMAN)  # accents would decide before
+    for names in (("a", "b"), ("b", "a")):
+        assert elected(dict(sorted(zip(names, (text, linked(text, every)), strict=True)))) == names[0]
+
+
+def test_a_whole_text_with_links_stays_before_a_plain_piece_of_it() -> None:
+    text = bare(GERMAN)
+    piece = " ".join(text.split()[:8])
+    for names in (("a", "b"), ("b", "a")):
+        assert elected(dict(sorted(zip(names, (linked(text, 5), piece), strict=True)))) == names[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [
+        ("plain (in brackets)", 0),
+        ("[a](b.c)", 3 / 8),
+        ("![a](/b)", 2 / 8),
+        ("rows[i](x)", 0),
+        ("", None),
+    ],
+)
+def test_addresses_of_links_are_counted(text: str, fraction: float | None) -> None:
+    assert MEASURES["link_target_fraction"](text) == fraction
+
+
 @pytest.mark.parametrize(
     ("text", "fraction"),
     [

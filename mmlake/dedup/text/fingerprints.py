@@ -74,6 +74,10 @@ FIDELITY = (
     # copies in plain letters ("Strasse", "phap") are many, and the text in its own ones is the truer
     Criterion(name="accents", column="accented_fraction", tolerance=0, margin=0.01, says="accents kept"),
     Criterion(name="uncut", column="num_words", table="tracks", tolerance=0.5, says="not cut to less than half"),
+    # words of addresses made the copy in Markdown the longer one
+    Criterion(
+        name="links", column="link_target_fraction", best="low", tolerance=0, margin=0.005, says="fewer link addresses"
+    ),
     CLOSENESS,
     length_of("num_words", unit=" in words"),
 )
