@@ -49,6 +49,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
 )
 _UNDECODABLE = 3001
 _HELD_ROWS = 1_024  # as Python objects at once
+_LARGE_BYTES = 1 << 19  # of a film or recording: what becomes of less goes through memory, a folder for each costs 1 ms
 _PUT_WHOLE_BYTES = 1 << 20  # a stream gets a file of its own before it goes into a pack
 
 
@@ -211,16 +212,17 @@ def _encoded(
         is_said = item.role == "transcript"
         yield Encoded(item.content_type, item.sample_text, is_said, item.charset, data=store.read(item.digest))
         return
-    if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
-    with (
-        checked_file(store, item.digest) as path,
+    with checked_file(store, item.digest) as path:
+        if path.stat().st_size < _LARGE_BYTES:
+            yield Encoded(item.content_type, item.sample_text, path=path)
+            return
+        if scratch is not None:
+            scratch.mkdir(parents=True, exist_ok=True)
         # a worker that is being ended may still write
-        tempfile.TemporaryDirectory(prefix="item-", dir=scratch, ignore_cleanup_errors=True) as folder,
-    ):
-        folders[item.digest] = Path(folder)
-        yield Encoded(item.content_type, item.sample_text, path=path, folder=Path(folder))
-        del folders[item.digest]
+        with tempfile.TemporaryDirectory(prefix="item-", dir=scratch, ignore_cleanup_errors=True) as folder:
+            folders[item.digest] = Path(folder)
+            yield Encoded(item.content_type, item.sample_text, path=path, folder=Path(folder))
+            del folders[item.digest]
 
 
 def _stored(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -64,14 +65,16 @@ def test_a_recording_leaves_its_sound(tmp_path):
     assert len(wire.encode(found)) < 2_000
 
 
-def test_the_folders_of_items_are_gone_with_them(film, tmp_path):
+@pytest.mark.parametrize("large_bytes", [0, 1 << 30])
+def test_the_folders_of_items_are_gone_with_them_and_small_items_have_none(film, tmp_path, monkeypatch, large_bytes):
+    monkeypatch.setattr(import_module("mmlake.preprocess.tracks"), "_LARGE_BYTES", large_bytes)
     store, scratch = BlobStore(tmp_path / "blobs"), tmp_path / "lake" / "scratch"
     rows = items(store, [film.read_bytes(), b"no film"], "video")
     table = preprocess.tracks(
         rows, "video", decoder=MODALITIES["video"].decoder, store=store, settings=PLAIN, scratch=scratch
     )
     assert sorted(table["status"].to_pylist()) == ["ok", "unreadable"]
-    assert list(scratch.iterdir()) == []
+    assert list(scratch.iterdir()) == [] if large_bytes == 0 else not scratch.exists()
     [row] = [row for row in table.to_pylist() if row["status"] == "ok"]
     assert store.read(row["audio_digest"]) == decoded(film, None).flac
 
