@@ -11,13 +11,14 @@ Corpus-level tables use the shard name `ALL`; tables over all modalities use the
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmlake import checked_json, schemas
+from mmlake.durable import make_directory
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.recent_files import RecentFiles, RecentValues
 from mmlake.records import digest_of
 from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
+from mmlake.table_files import WrittenTable, check_key, encoded, hash_of, row_groups, written
 
 ALL = "ALL"  # the shard name of a corpus-level table
-_ROW_GROUP_ROWS = 16_384
 _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are woken for its columns
 # A run reads each table of a small lake six times, and each stamp fifteen times: files up to this size are kept decoded
 # while they stay what they were, so many bytes of them
@@ -130,10 +132,8 @@ class Tables:
         """Check the rows against the schema, write them and their stamp. stamp: the fields of `Stamp` that the
         caller knows."""
         table = schemas.conform(schema, table)
-        check_key(slot, schema, table)
-        sink = io.BytesIO()
-        pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, write_page_checksum=True)
-        data = sink.getvalue()
+        check_key(str(slot), schema, table)
+        data = encoded(table)
         made = Stamp(
             data_version=digest_of(data),
             schema_version=schema.version,
@@ -141,13 +141,42 @@ class Tables:
             size_bytes=len(data),
             **stamp,  # type: ignore[arg-type]
         )
+        return self._stamped(slot, made, partial(write_atomically, data=data))
+
+    @contextmanager
+    def written(self, slot: Slot, schema: TableSchema, parts: Iterable[pa.Table]) -> Iterator[WrittenTable]:
+        """The rows on the disk, before `name` makes them the slot's table: what is checked of them is read there. Gone
+        with the context otherwise. parts: in the order of the key. Raises SchemaMismatch."""
+        path = self.path(slot)
+        make_directory(path.parent)
+        with written(path.parent, schema, parts, str(slot)) as table:
+            yield table
+
+    def name(self, slot: Slot, schema: TableSchema, table: WrittenTable, **stamp: object) -> Stamp:
+        """Let what was written be the slot's table, and stamp it. stamp: as for `write`."""
+        made = Stamp(
+            data_version=table.data_version,
+            schema_version=schema.version,
+            num_rows=table.num_rows,
+            size_bytes=table.size_bytes,
+            **stamp,  # type: ignore[arg-type]
+        )
+
+        def put(path: Path) -> None:
+            table.file.rename_to(path)
+            sync_directory(path.parent)
+
+        return self._stamped(slot, made, put)
+
+    def _stamped(self, slot: Slot, made: Stamp, put: Callable[[Path], None]) -> Stamp:
+        """Put the rows in place, and their stamp behind them."""
         path = self.path(slot)
         if self._promised(slot) != made.data_version:
             # Else a writer killed between the two files leaves an old stamp next to new rows, and the step that made
             # them counts as done permanently.
             _unlink(_stamp_path(path))
         self._recent.forget(os.fspath(path))
-        write_atomically(path, data)
+        put(path)
         return self.mark(slot, made)
 
     def stamp(self, slot: Slot) -> Stamp | None:
@@ -189,21 +218,53 @@ class Tables:
 
     def read(self, slot: Slot, *, columns: list[str] | None = None) -> pa.Table:
         """The rows. Raises MmlakeError where the table was never made, TableCorrupt where its bytes changed."""
-        stamp = self.stamp(slot)
-        if stamp is None:
-            raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
-        try:
+        stamp = self._required(slot)
+        with self._there(slot):
             if stamp.size_bytes <= _KEPT_BYTES:
                 kept = self._small(slot, stamp)
                 return kept.select(_wanted(kept.column_names, columns, slot, stamp))
             file = _parquet(self._bytes(slot, stamp))
+        names = _wanted(file.schema_arrow.names, columns, slot, stamp)
+        return file.read(columns=names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
+
+    def parts(self, slot: Slot, *, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """The same rows, in their order, as many at a time as a row group has; at least one table, which may have none.
+        Raises as `read` does, before the first."""
+        stamp = self._required(slot)
+        if stamp.size_bytes <= _KEPT_BYTES:
+            yield self.read(slot, columns=columns)
+            return
+        # by the handle that was hashed: a table that is made meanwhile is another file
+        with self._there(slot), pa.OSFile(os.fspath(self.path(slot))) as source:
+            if hash_of(source) != stamp.data_version:
+                raise self._corrupt(slot, stamp)
+            source.seek(0)
+            file = _parquet(source)
+            yield from row_groups(file, _wanted(file.schema_arrow.names, columns, slot, stamp))
+
+    def _required(self, slot: Slot) -> Stamp:
+        """The stamp. Raises MmlakeError where the table was never made."""
+        stamp = self.stamp(slot)
+        if stamp is None:
+            raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
+        return stamp
+
+    @contextmanager
+    def _there(self, slot: Slot) -> Iterator[None]:
+        """A file that is missing is a damaged table."""
+        try:
+            yield
         except FileNotFoundError as error:
             raise TableCorrupt(
                 f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(self.path(slot))} and "
                 "re-materialize it"
             ) from error
-        names = _wanted(file.schema_arrow.names, columns, slot, stamp)
-        return file.read(columns=names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
+
+    def _corrupt(self, slot: Slot, stamp: Stamp) -> TableCorrupt:
+        return TableCorrupt(
+            f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
+            f"{_stamp_path(self.path(slot))} and re-materialize it"
+        )
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
         """The stamps of every shard that has this table, in order of the shard's name."""
@@ -262,15 +323,12 @@ class Tables:
     def _bytes(self, slot: Slot, stamp: Stamp) -> pa.Buffer:
         """The table's bytes, which are those that the stamp promises. Raises FileNotFoundError, TableCorrupt."""
         path = self.path(slot)
-        # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and what
-        # is Python's would make them wait for an interpreter that may be ending, which aborts the process.
+        # Into Arrow's own memory: its threads let go of it a moment after the call has returned, and what is Python's
+        # would make them wait for an interpreter that may be ending, which aborts the process.
         with pa.OSFile(os.fspath(path)) as source:
             data = source.read_buffer()
         if digest_of(data) != stamp.data_version:
-            raise TableCorrupt(
-                f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
-                f"{_stamp_path(path)} and re-materialize it"
-            )
+            raise self._corrupt(slot, stamp)
         return data
 
     def _promised(self, slot: Slot) -> str | None:
@@ -282,8 +340,9 @@ class Tables:
         return None if stamp is None else stamp.data_version
 
 
-def _parquet(data: pa.Buffer) -> pq.ParquetFile:
-    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+def _parquet(data: pa.Buffer | pa.NativeFile) -> pq.ParquetFile:
+    source = pa.BufferReader(data) if isinstance(data, pa.Buffer) else data
+    return pq.ParquetFile(source, page_checksum_verification=True)
 
 
 def _wanted(names: list[str], columns: list[str] | None, slot: Slot, stamp: Stamp) -> list[str]:
@@ -302,17 +361,6 @@ def joint_version(stamps: Mapping[Slot, Stamp]) -> str:
     """The one data version that stands for the tables of all shards: SHA-256 of the lines `shard=data version`, in
     the order given."""
     return digest_of("\n".join(f"{slot.shard}={stamp.data_version}" for slot, stamp in stamps.items()).encode())
-
-
-def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:
-    """Raises SchemaMismatch where two rows share a key."""
-    keys = table.select(list(schema.key))
-    distinct = keys.group_by(list(schema.key)).aggregate([]).num_rows
-    if distinct != table.num_rows:
-        raise SchemaMismatch(
-            f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; "
-            "correct the step that made it"
-        )
 
 
 def _stamped(base: str, within: str = "") -> Iterator[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a join of texts needs arrays alone, and starts sooner witho
 __all__ = ["Column", "Engine", "EngineSettings", "Scratch", "TextColumn", "cumulated", "current"]
 
 _SORTED_SHARE = 16  # of the memory, which rows that are sorted at once may take: they are there four times
+_SHARDS_AT_ONCE = 4
 _ARRAY_SHARE = 32  # of the memory, which one array may take; a join has about a dozen at a time
 
 
@@ -58,6 +59,13 @@ class Engine:
         from mmlake.engine.sorting import sorted_rows
 
         return sorted_rows(parts, by, scratch=self.scratch, most_bytes=self._most_sorted_bytes)
+
+    def sorted_here(self, parts: Iterable[pa.Table], by: Sequence[str]) -> Iterator[pa.Table]:
+        """The same on this machine, whoever sorts what is larger: rows of one shard, several of which are made at
+        once, so that each has a quarter of the memory."""
+        from mmlake.engine.sorting import sorted_rows
+
+        return sorted_rows(parts, by, scratch=self.scratch, most_bytes=self._most_sorted_bytes / _SHARDS_AT_ONCE)
 
     def grouped(self, parts: Iterable[pa.Table], by: Sequence[str], kernel: Kernel) -> Iterator[pa.Table]:
         """What the kernel makes of the rows, sorted by the columns; it is given all rows of some values of the first

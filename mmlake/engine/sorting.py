@@ -65,6 +65,28 @@ def _bounds(runs: list[pa.Table], name: str) -> list[str]:
     return sorted(set(sample[_SAMPLES::_SAMPLES]))
 
 
+class Along:
+    """Sorted rows that are taken range by range, along with those of another table."""
+
+    def __init__(self, parts: Iterable[pa.Table], by: str) -> None:
+        """parts: at least one, sorted by that column of texts without nulls, within and from one to the next."""
+        self._parts, self._by = iter(parts), by
+        self._held = next(self._parts)
+
+    def up_to(self, last: str) -> pa.Table:
+        """Those that are left up to this text, which is included."""
+        beyond, taken = f"{last}\0", list[pa.Table]()
+        while (num := num_before(self._held[self._by], beyond)) == self._held.num_rows:
+            part = next(self._parts, None)
+            if part is None:
+                break
+            taken.append(self._held)
+            self._held = part
+        taken.append(self._held.slice(0, num))
+        self._held = self._held.slice(num)
+        return pa.concat_tables(taken)
+
+
 def num_before(column: pa.ChunkedArray, bound: str) -> int:
     """How many of the sorted texts are smaller than the bound."""
     return bisect_left(range(len(column)), bound, key=lambda at: column[at].as_py())

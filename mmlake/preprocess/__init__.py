@@ -21,7 +21,7 @@ from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSe
 from mmlake.preprocess.tiling.check import check_tiling
 from mmlake.preprocess.tiling.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
 from mmlake.preprocess.tiling.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
-from mmlake.preprocess.tracks import ITEM_COLUMNS, tracks
+from mmlake.preprocess.tracks import ITEM_COLUMNS, track_parts, tracks
 from mmlake.preprocess.transcripts.alignments import alignments
 from mmlake.preprocess.transcripts.recognition import RECOGNIZERS, Recognizer
 
@@ -48,6 +48,7 @@ __all__ = [
     "alignments",
     "check_tiling",
     "spans_of",
+    "track_parts",
     "tracks",
     "unit_tracks",
     "units",

@@ -79,7 +79,27 @@ def tracks(
     scratch: Path | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
-    """The TRACKS table: one row per distinct digest among the items of this modality.
+    """The TRACKS table of `track_parts`."""
+    found = track_parts(
+        items, modality, decoder=decoder, store=store, settings=settings, decode=decode, runner=runner,
+        scratch=scratch, advance=advance,
+    )  # fmt: skip
+    return schemas.conform(schemas.TRACKS, pa.concat_tables([schemas.empty(schemas.TRACKS), *found]).combine_chunks())
+
+
+def track_parts(
+    items: pa.Table,
+    modality: str,
+    *,
+    decoder: Decoder,
+    store: Blobs,
+    settings: PreprocessSettings | None = None,
+    decode: DecodeSettings | None = None,
+    runner: Runner = IN_PROCESS,
+    scratch: Path | None = None,
+    advance: Advance = silent,
+) -> Iterator[pa.Table]:
+    """Rows of TRACKS, some at a time as they are made: one per distinct digest among the items of this modality.
 
     decoder: the modality's (`mmlake/modalities.py`). An item that cannot be decoded becomes a row with status
     unreadable, a code and a reason. Raises only for settings, missing libraries, a failing disk and a store that does
@@ -105,6 +125,8 @@ def tracks(
             rows.add(_unreadable(_row(item, modality), columns.code, columns.reason))
         else:
             rows.add(_row(item, modality) | columns | {"status": "ok"})
+        yield from rows.full()
+    yield rows.rest()
     _log.info(
         "tracks %s: %d digests of %d items = %d ok + %d unreadable",
         modality,
@@ -113,7 +135,6 @@ def tracks(
         rows.num - rows.num_unreadable,
         rows.num_unreadable,
     )
-    return rows.table()
 
 
 class _Rows:
@@ -121,7 +142,6 @@ class _Rows:
 
     def __init__(self) -> None:
         self.num = self.num_unreadable = 0
-        self._parts = [schemas.empty(schemas.TRACKS)]
         self._held: list[dict[str, object]] = []
 
     def add(self, row: dict[str, object]) -> None:
@@ -129,17 +149,16 @@ class _Rows:
         self.num += 1
         self.num_unreadable += row["status"] == "unreadable"
         self._held.append(row)
+
+    def full(self) -> Iterator[pa.Table]:
+        """Those that are held, where they are as many as may be."""
         if len(self._held) >= _HELD_ROWS:
-            self._flush()
+            yield self.rest()
 
-    def table(self) -> pa.Table:
-        """All of them, sorted."""
-        self._flush()
-        return schemas.conform(schemas.TRACKS, pa.concat_tables(self._parts).combine_chunks())
-
-    def _flush(self) -> None:
-        self._parts.append(schemas.from_rows(schemas.TRACKS, self._held))
-        self._held = []
+    def rest(self) -> pa.Table:
+        """Those that are held."""
+        held, self._held = self._held, []
+        return schemas.from_rows(schemas.TRACKS, held)
 
 
 def _readable(items: pa.Table, modality: str, rows: _Rows, advance: Advance) -> Iterator[_Occurrences]:

@@ -22,6 +22,7 @@ from mmlake.schemas.stages import (
     empty,
     from_columns,
     from_rows,
+    is_sorted,
 )
 from mmlake.schemas.table import TableSchema
 from mmlake.schemas.tracks import ALIGNMENTS, TRACKS, UNITS
@@ -50,4 +51,5 @@ __all__ = [
     "empty",
     "from_columns",
     "from_rows",
+    "is_sorted",
 ]

@@ -11,8 +11,9 @@ from mmlake.download.downloads import JournalledDownloads
 from mmlake.download.settings import WebSettings
 from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector, Connectors
 from mmlake.sources.fetcher import fetch, fetch_many
-from mmlake.sources.ingestion import ingest, read, reingest
+from mmlake.sources.ingestion import ingest, ingested, read
 from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.reingestion import reingest
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key
@@ -35,6 +36,7 @@ __all__ = [
     "fetch",
     "fetch_many",
     "ingest",
+    "ingested",
     "path_of_key",
     "priorities",
     "read",

@@ -199,6 +199,28 @@ def ingest(
 
     Raises ContractBroken where it has a modality that it was not registered for: its files changed since the scan.
     """
+    found = ingested(
+        shard, modality, landing=landing, store=store, settings=settings, wanted=wanted, advance=advance,
+        downloads=downloads, parsed=parsed, connectors=connectors, files=files,
+    )  # fmt: skip
+    return schemas.conform(schemas.ITEMS, pa.concat_tables(found))
+
+
+def ingested(
+    shard: Shard,
+    modality: str,
+    *,
+    landing: Landing | str | os.PathLike[str],
+    store: Blobs,
+    settings: SourceSettings,
+    wanted: Collection[str] | None = None,
+    advance: Advance = silent,
+    downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
+    files: StoredFiles | None = None,
+) -> Iterator[pa.Table]:
+    """The same rows, some at a time as they are stored; at least one table, which may have none."""
     reader = reader_of(landing, settings, parsed, connectors)
     downloads = downloads and downloads.for_table(shard.key, modality, rules=settings)
     rows, blob_of = _Rows(shard.key), None if files is None else files.blob_of
@@ -214,51 +236,11 @@ def ingest(
             if files is not None:
                 files.note(item, rows.entries)
             advance(1)
-    table = rows.table()
-    num_repeated = pc.sum(pc.match_substring(table.column("metadata_json"), DUPLICATE_MARK)).as_py()
-    if num_repeated and wanted is None:
-        _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
-    return table
-
-
-def reingest(
-    shard: Shard,
-    modality: str,
-    items: pa.Table,
-    *,
-    wanted: Collection[str],
-    landing: Landing | str | os.PathLike[str],
-    store: Blobs,
-    settings: SourceSettings,
-    advance: Advance = silent,
-    downloads: Downloads | None = None,
-    parsed: ParsedFiles | None = None,
-    connectors: Connectors = SOURCES,
-) -> pa.Table:
-    """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
-    revision that the table was made from.
-
-    wanted: may name rows of other modalities, whose text belongs to a medium here. Where the shard now has other
-    rows, since what failed was the reading of the shard itself, all of them are read.
-    """
-    landing, parsed = as_landing(landing), parsed or ParsedFiles()
-    found = [
-        (item_id_of(shard.key, item), item.sample_id, item.modality)
-        for item in read(
-            shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed, connectors=connectors
-        )
-    ]
-    ingest_again = partial(
-        ingest, shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads,
-        parsed=parsed, connectors=connectors,
-    )  # fmt: skip
-    if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
-        return ingest_again()
-    samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
-    chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
-    again = ingest_again(wanted=chosen)
-    is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
-    return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))
+            if rows.is_full:
+                yield rows.taken()
+    yield rows.taken()
+    if rows.num_repeated and wanted is None:
+        _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, rows.num_repeated)
 
 
 class _Rows:
@@ -272,7 +254,7 @@ class _Rows:
 
     def __init__(self, key: str) -> None:
         """key: of the shard."""
-        self._key, self._parts = key, list[pa.Table]()
+        self._key, self.num_repeated = key, 0
         self._defaults: Defaults
         self.entries: Mapping[str, Entry]  # the loose files of the directory that rows come from, by path
         self._cells: list[Any] = []  # in one list: so many rows would cost more in garbage collection than to make
@@ -297,18 +279,19 @@ class _Rows:
             *(("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)),
         )  # fmt: skip
         self._num_chars += len(item.text or "")
-        if len(self._cells) >= _BATCH_CELLS or self._num_chars > _BATCH_CHARS:
-            self._flush()
 
-    def table(self) -> pa.Table:
-        """All rows."""
-        self._flush()
-        return schemas.conform(schemas.ITEMS, pa.concat_tables(self._parts))
+    @property
+    def is_full(self) -> bool:
+        """Whether as much waits to become columns as may."""
+        return len(self._cells) >= _BATCH_CELLS or self._num_chars > _BATCH_CHARS
 
-    def _flush(self) -> None:
+    def taken(self) -> pa.Table:
+        """The rows since the last time."""
         columns = {name: self._cells[at :: len(self._COLUMNS)] for at, name in enumerate(self._COLUMNS)}
-        self._parts.append(schemas.from_columns(schemas.ITEMS, columns))
+        table = schemas.from_columns(schemas.ITEMS, columns)
+        self.num_repeated += pc.sum(pc.match_substring(table.column("metadata_json"), DUPLICATE_MARK)).as_py() or 0
         self._cells, self._num_chars = [], 0
+        return table
 
     def _licence(self, licence: str | None) -> str:
         # A licence that the record names in unknown words is unknown: the directory's would be another one.

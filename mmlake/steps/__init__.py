@@ -11,8 +11,9 @@ from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
 from mmlake.steps.former import aside_tables, forget, forget_aside, put_aside
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
+from mmlake.steps.running import Made, is_current, recheck, run_step
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
-from mmlake.steps.step import Made, Step, each_modality, input_slot, is_current, recheck, run_step
+from mmlake.steps.step import Step, each_modality, input_slot
 
 __all__ = [
     "CORPUS_STEPS",

@@ -31,7 +31,7 @@ from mmlake.sources import Shard
 from mmlake.steps import standing
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import row_steps
-from mmlake.steps.step import Made
+from mmlake.steps.running import Made
 from mmlake.store import StoreSettings, write_atomically
 
 _STEPS = ("items", "tracks", "alignments", "units", "fingerprints", "embeddings")  # no rule judges an eval set

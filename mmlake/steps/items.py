@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import checked_json, contracts, parts, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
+from mmlake.steps import standing
 from mmlake.steps.former import files_kept, kept_path
 from mmlake.steps.step import Job
 from mmlake.store import write_atomically
 from mmlake.tables import Slot
 
 
-def make_items(job: Job) -> pa.Table:
+def make_items(job: Job) -> Iterator[pa.Table]:
     shard = job.lake.registry.get(job.shard)
     if not any(map(job.lake.landing.has, shard.directories or (shard.path,))):
         # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
@@ -29,7 +31,7 @@ def make_items(job: Job) -> pa.Table:
         )
     slot = Slot(schemas.ITEMS.name, job.modality, job.shard)
     files = sources.StoredFiles(_known(files_kept(job.lake, slot)), job.lake.store)
-    items = sources.ingest(
+    found = sources.ingested(
         shard,
         job.modality,
         landing=job.lake.landing,
@@ -41,10 +43,10 @@ def make_items(job: Job) -> pa.Table:
         parsed=job.lake.parsed_files,
         files=files,
     )
+    yield from standing.in_order(job, schemas.ITEMS, found)
     path = kept_path(job.lake, slot, "files")
     if files.now or path.exists():
         write_atomically(path, checked_json.dumps({"files": files.now}))
-    return items
 
 
 def _known(paths: Iterable[Path]) -> dict[str, list[str]]:
@@ -61,7 +63,7 @@ def retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
     if shard.format == sources.URL_LIST:
         # What an address gives now may be of another modality than the row that failed; what was downloaded before is
         # not downloaded again.
-        return make_items(job)
+        return pa.concat_tables(make_items(job))
     return sources.reingest(
         shard,
         job.modality,
@@ -96,25 +98,26 @@ def check_items(job: Job, items: pa.Table) -> int:
 
 
 def make_blobs(job: Job) -> pa.Table:
-    rows = []
-    occurrences = Counter(job.read("items", ["digest"]).column("digest").drop_null().to_pylist())
-    for digest, count in sorted(occurrences.items()):
+    counted = pa.concat_tables(job.parts("items", ["digest"])).group_by("digest").aggregate([([], "count_all")])
+    counted = counted.filter(pc.is_valid(counted["digest"])).sort_by("digest")
+    sizes, lost = array("q"), array("b")
+    for digest in counted["digest"]:
         try:
-            rows.append(
-                {"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"}
-            )
+            sizes.append(job.lake.store.size(digest.as_py()))
+            lost.append(False)
         except BlobMissing:
-            rows.append(
-                {
-                    "digest": digest,
-                    "size_bytes": 0,
-                    "num_occurrences": count,
-                    "status": "unreadable",
-                    "error_code": 2001,
-                }
-            )
+            sizes.append(0)
+            lost.append(True)
         job.advance(1)
-    return schemas.from_rows(schemas.BLOBS, rows)
+    is_lost = pa.array(np.array(lost, np.bool_))
+    columns = {
+        "digest": counted["digest"],
+        "size_bytes": pa.array(np.array(sizes, np.int64)),
+        "num_occurrences": counted["count_all"],
+        "status": pc.if_else(is_lost, "unreadable", "ok"),
+        "error_code": pc.if_else(is_lost, pa.scalar(2001, pa.int32()), None),
+    }
+    return schemas.conform(schemas.BLOBS, schemas.from_columns(schemas.BLOBS, columns))
 
 
 def check_blobs(job: Job, blobs: pa.Table) -> int:

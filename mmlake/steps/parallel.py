@@ -14,7 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.steps.step import Made, Step, run_step
+from mmlake.steps.running import Made, run_step
+from mmlake.steps.step import Step
 from mmlake.workers import WorkerPool
 
 _MAX_THREADS = 16  # tables in memory at once; each thread feeds several workers

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,12 +33,13 @@ def is_of_one_revision(table: pa.Table) -> bool:
     return len(pc.unique(table["revision"])) < 2
 
 
-def make_tracks(job: Job) -> pa.Table:
-    return _tracks_of(job, _items(job))
+def make_tracks(job: Job) -> Iterator[pa.Table]:
+    return standing.in_order(job, schemas.TRACKS, _tracks_of(job, _items(job)))
 
 
 def retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, among(_items(job), wanted)))
+    again = pa.concat_tables(_tracks_of(job, among(_items(job), wanted)))
+    return retried(schemas.TRACKS, tracks, wanted, again)
 
 
 def _items(job: Job) -> pa.Table:
@@ -43,8 +47,8 @@ def _items(job: Job) -> pa.Table:
     return job.read("items", list(preprocess.ITEM_COLUMNS))
 
 
-def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
-    return preprocess.tracks(
+def _tracks_of(job: Job, items: pa.Table) -> Iterator[pa.Table]:
+    return preprocess.track_parts(
         items,
         job.modality,
         decoder=job.row.decoder,
@@ -93,7 +97,7 @@ def check_alignments(job: Job, found: pa.Table) -> int:
 
 
 def make_units(job: Job) -> pa.Table:
-    return _units_of(job, job.read("tracks"))
+    return schemas.conform(schemas.UNITS, pa.concat_tables(_units_of(job, part) for part in job.parts("tracks")))
 
 
 def retry_units(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
@@ -125,3 +129,26 @@ def check_units(job: Job, found: pa.Table) -> int:
 def unit_tracks_of(job: Job) -> pa.Table:
     """The tracks of the partition's units."""
     return preprocess.unit_tracks(job.read("tracks"), job.read("units"))
+
+
+def unit_track_parts(job: Job) -> Iterator[pa.Table]:
+    """The same rows, some at a time and in order of their digests: where all items are whole, as texts and pictures
+    are. Spans of one item belong together and are in no order, so that such a shard is one part."""
+    if not are_whole(job):
+        yield unit_tracks_of(job)
+        return
+    for tracks, units in zip(job.parts("tracks"), job.parts("units"), strict=True):
+        yield preprocess.unit_tracks(tracks, units)
+
+
+def are_whole(job: Job) -> bool:
+    """Whether each item is one unit, so that row after row of tracks and units are of the same one."""
+    names = ["kind", "digest", "parent_digest"]
+    for tracks, units in zip_longest(job.parts("tracks", ["digest"]), job.parts("units", names)):
+        if tracks is None or units is None or tracks.num_rows != units.num_rows:
+            return False
+        if pc.any(pc.not_equal(units["kind"], preprocess.WHOLE)).as_py() or any(
+            not tracks["digest"].equals(units[name]) for name in names[1:]
+        ):
+            return False
+    return True

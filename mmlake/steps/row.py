@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
+from mmlake.engine.sorting import Along
 from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
@@ -19,6 +21,7 @@ from mmlake.steps.cross import COMPONENTS_STEP
 from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items, reading, retry_items
 from mmlake.steps.preprocess import (
     among,
+    are_whole,
     check_alignments,
     check_tracks,
     check_units,
@@ -30,14 +33,17 @@ from mmlake.steps.preprocess import (
     retry_alignments,
     retry_tracks,
     retry_units,
+    unit_track_parts,
     unit_tracks_of,
 )
 from mmlake.steps.speakers import check_speakers, make_speakers, retry_speakers
 from mmlake.steps.step import Job, Step
 
+_FAILING = ("digest", "status", "error_code", "error")  # columns by which failures are accounted for
 
-def _measures(job: Job) -> pa.Table:
-    return _measures_of(job, unit_tracks_of(job))
+
+def _measures(job: Job) -> Iterator[pa.Table]:
+    return (_measures_of(job, tracks) for tracks in unit_track_parts(job))
 
 
 def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.Table:
@@ -91,9 +97,18 @@ def _check_measures(job: Job, measures: pa.Table) -> int:
     return contracts.same_keys(border, contracts.digests(contracts.made(_units(job))), contracts.digests(measures))
 
 
-def _verdicts(job: Job) -> pa.Table:
-    measures = job.read("measures", ["digest", "measure", "value", "error"])
-    return quality.judge(_units(job), measures, job.row.rules, settings=job.lake.settings.quality)
+def _verdicts(job: Job) -> Iterator[pa.Table]:
+    """Of items that are whole, units and measures are sorted by the same digests, so that a part of the one needs a
+    part of the other."""
+    judged = partial(quality.judge, rules=job.row.rules, settings=job.lake.settings.quality)
+    columns = ["digest", "measure", "value", "error"]
+    if not are_whole(job):
+        yield judged(_units(job), job.read("measures", columns))
+        return
+    measures = Along(job.parts("measures", columns), "digest")
+    for units in job.parts("units"):
+        if units.num_rows:
+            yield judged(units, measures.up_to(units["digest"][-1].as_py()))
 
 
 def _judging(lake: Lake, modality: str, shard: str) -> dict[str, str]:
@@ -121,8 +136,9 @@ def _decoded(units: pa.Table, *, roles: Sequence[str] = ROLES) -> pa.Table:
     return made.filter(pc.is_in(made.column("role"), value_set=pa.array(roles, pa.string())))
 
 
-def _fingerprints(job: Job) -> pa.Table:
-    return _fingerprints_of(job, _decoded(unit_tracks_of(job), roles=_compared(job)))
+def _fingerprints(job: Job) -> Iterator[pa.Table]:
+    roles = _compared(job)
+    return (_fingerprints_of(job, _decoded(tracks, roles=roles)) for tracks in unit_track_parts(job))
 
 
 def _compared(job: Job) -> tuple[str, ...]:
@@ -157,14 +173,14 @@ def _fingerprinting(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     return near_tiers(lake, modality, shard) | {f"role/{role}": "compared" for role in more}
 
 
-def _embeddings(job: Job) -> pa.Table:
-    return _embeddings_of(job, _decoded(unit_tracks_of(job)))
+def _embeddings(job: Job) -> Iterator[pa.Table]:
+    return (_embeddings_of(job, _decoded(tracks)) for tracks in unit_track_parts(job))
 
 
 def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
     again = _embeddings_of(job, among(_decoded(unit_tracks_of(job)), wanted))
     table = retried(schemas.EMBEDDINGS, embeddings, wanted, again)
-    return table if is_of_one_revision(table) else _embeddings(job)
+    return table if is_of_one_revision(table) else pa.concat_tables(_embeddings(job))
 
 
 def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -214,6 +230,7 @@ ROW_STEPS: dict[str, Step] = {
             schema=schemas.ITEMS,
             code_version="25",
             make=make_items,
+            checked=("digest", "modality"),
             remake=retry_items,
             check=check_items,
             settings=("sources",),
@@ -242,6 +259,7 @@ ROW_STEPS: dict[str, Step] = {
             code_version="41",
             in_workers=True,
             make=make_tracks,
+            checked=_FAILING,
             remake=retry_tracks,
             check=check_tracks,
             inputs=("items",),
@@ -307,6 +325,7 @@ ROW_STEPS: dict[str, Step] = {
             code_version="12",
             in_workers=True,
             make=_measures,
+            checked=_FAILING,
             remake=_retry_measures,
             check=_check_measures,
             inputs=("tracks", "units", "alignments"),
@@ -324,6 +343,7 @@ ROW_STEPS: dict[str, Step] = {
             schema=schemas.VERDICTS,
             code_version=f"1.{quality.rules_digest({name: row.rules for name, row in MODALITIES.items()})}",
             make=_verdicts,
+            checked=("digest",),
             check=_check_verdicts,
             inputs=("units", "measures"),
             settings=("quality",),
@@ -339,6 +359,7 @@ ROW_STEPS: dict[str, Step] = {
             code_version="16",
             in_workers=True,
             make=_fingerprints,
+            checked=(*_FAILING, "method"),
             remake=_retry_fingerprints,
             check=_check_fingerprints,
             inputs=("tracks", "units"),
@@ -356,6 +377,7 @@ ROW_STEPS: dict[str, Step] = {
             code_version="9",
             in_workers=True,
             make=_embeddings,
+            checked=(*_FAILING, "encoder"),
             remake=_retry_embeddings,
             check=_check_embeddings,
             inputs=("tracks", "units"),

@@ -10,7 +10,7 @@ table is made as a whole, with the same rows.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,9 @@ from mmlake.schemas import ITEMS, TRACKS, UNITS
 from mmlake.store import write_atomically
 
 _FORMAT = 1
-Read = Callable[[str, list[str] | None], pa.Table]  # (table, columns or None for all) -> rows
+Parts = Callable[
+    [str, list[str] | None], Iterable[pa.Table]
+]  # (table, columns or None for all) -> rows, some at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +40,29 @@ class RowVersions:
     versions: pa.Array  # uint64
 
     @classmethod
-    def of(cls, names: Sequence[str], read: Read, hashes: RowHashes) -> RowVersions:
+    def of(cls, names: Sequence[str], parts: Parts, hashes: RowHashes) -> RowVersions:
         """Those of the tables of these names: of units where one of them is, else of items."""
         if ITEMS.name in names:
-            return cls._of_items(read(ITEMS.name, list(preprocess.ITEM_COLUMNS)), hashes)
+            return cls._of_items(parts(ITEMS.name, list(preprocess.ITEM_COLUMNS)), hashes)
         leads = UNITS.name if UNITS.name in names else TRACKS.name
-        rows = read(leads, None)
-        item = rows["parent_digest" if leads == UNITS.name else "digest"].combine_chunks()
-        for name in names:
-            if name != leads:  # one row per item, or none
-                of_items = read(name, None)
-                at = pc.index_in(item, value_set=of_items["digest"].combine_chunks())
-                rows = rows.append_column(f"of {name}", hashes.of(of_items).take(at))
-        return cls(rows["digest"].combine_chunks(), hashes.of(rows).combine_chunks())
+        others = {name: _hashed(parts(name, None), hashes) for name in names if name != leads}
+        keys, versions = list[pa.Array](), list[pa.ChunkedArray]()
+        for rows in parts(leads, None):
+            item = rows["parent_digest" if leads == UNITS.name else "digest"].combine_chunks()
+            for name, (digests, found) in others.items():  # one row per item, or none
+                rows = rows.append_column(f"of {name}", found.take(pc.index_in(item, value_set=digests)))
+            keys.append(rows["digest"].combine_chunks())
+            versions += hashes.of(rows).chunks
+        return cls(pa.concat_arrays(keys), pa.concat_arrays(versions))
 
     @classmethod
-    def _of_items(cls, items: pa.Table, hashes: RowHashes) -> RowVersions:
+    def _of_items(cls, parts: Iterable[pa.Table], hashes: RowHashes) -> RowVersions:
         """Of each digest its occurrences in their order. Their ordinals do not count: all behind a new one differ."""
-        items = with_charsets(items.filter(pc.is_valid(items["digest"])))
-        items = items.sort_by("item_id").drop_columns("item_id")
-        each = pa.table({"key": items["digest"], "occurrence": hashes.of(items)})
-        grouped = each.group_by("key", use_threads=False).aggregate([("occurrence", "list")])
+        each = []
+        for items in parts:  # sorted by their ids, as every table is by its key
+            items = with_charsets(items.filter(pc.is_valid(items["digest"]))).drop_columns("item_id")
+            each.append(pa.table({"key": items["digest"], "occurrence": hashes.of(items)}))
+        grouped = pa.concat_tables(each).group_by("key", use_threads=False).aggregate([("occurrence", "list")])
         versions = hashes.of(grouped.select(["occurrence_list"]))
         return cls(grouped["key"].combine_chunks(), versions.combine_chunks())
 
@@ -72,15 +76,24 @@ class RowVersions:
         return RowVersions(self.keys.filter(mask), self.versions.filter(mask))
 
 
+def _hashed(parts: Iterable[pa.Table], hashes: RowHashes) -> tuple[pa.Array, pa.Array]:
+    """(digests of the rows, a hash of each)."""
+    found = [(rows["digest"].combine_chunks(), hashes.of(rows).combine_chunks()) for rows in parts]
+    digests, versions = ([one for one in column if len(one)] for column in zip(*found, strict=True))
+    return pa.concat_arrays([pa.array([], pa.string()), *digests]), pa.concat_arrays(
+        [pa.array([], pa.uint64()), *versions]
+    )
+
+
 # Of tables by their data versions: measures, fingerprints and embeddings are made from the same tracks and units
 _recent: RecentValues[tuple[tuple[str, str], ...], RowVersions] = RecentValues(max_bytes=64 << 20)
 
 
-def of_tables(tables: Mapping[str, str], read: Read, hashes: RowHashes) -> RowVersions:
+def of_tables(tables: Mapping[str, str], parts: Parts, hashes: RowHashes) -> RowVersions:
     """`RowVersions.of` the tables, kept from the last step that read the same. tables: name -> data version."""
     key = tuple(tables.items())
     if (found := _recent.get(key)) is None:
-        found = RowVersions.of(list(tables), read, hashes)
+        found = RowVersions.of(list(tables), parts, hashes)
         _recent.keep(key, found, found.keys.nbytes + found.versions.nbytes)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from mmlake import contracts, preprocess, schemas, sources
 from mmlake.dedup import Criterion
 from mmlake.engine import Engine
+from mmlake.errors import SchemaMismatch
 from mmlake.records import ADMITTED, LEADING_ROLES
+from mmlake.schemas.table import TableSchema
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job
 
@@ -45,6 +47,24 @@ class Fingerprints:
 def engine(job: Job) -> Engine:
     """The memory that a step over all shards takes. What does not fit lies in `scratch` of the lake while it runs."""
     return Engine(job.lake.root / "scratch", job.lake.settings.engine)
+
+
+def in_order(job: Job, schema: TableSchema, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Rows that come in any order as parts of a table, in the order of its key. Raises SchemaMismatch where two of them
+    have the same key."""
+    num = [0, 0]
+
+    def counted(tables: Iterable[pa.Table], at: int) -> Iterator[pa.Table]:
+        for table in tables:
+            num[at] += table.num_rows
+            yield table
+
+    yield from counted(engine(job).sorted_here(counted(parts, 0), schema.key), 1)
+    if num[0] != num[1]:
+        raise SchemaMismatch(
+            f"table {job.modality}/{schema.name}[{job.shard}]: {num[0] - num[1]} of {num[0]} rows repeat a key "
+            f"{schema.key}; correct the step that made it"
+        )
 
 
 def compared(job: Job) -> pa.Array:

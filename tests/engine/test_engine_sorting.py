@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import hypothesis.strategies as st
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 
 from mmlake.engine import Scratch
-from mmlake.engine.sorting import sorted_rows
+from mmlake.engine.sorting import Along, sorted_rows
 
 BY = ("name", "method")
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy"), st.lists(st.integers(0, 9), max_size=3)))
@@ -53,3 +55,21 @@ def test_many_runs_are_read_a_range_at_a_time():
     assert len(tables) > 5
     assert max(table.num_rows for table in tables) < 500
     assert pa.concat_tables(tables)["name"].to_pylist() == sorted(f"{at * 7919 % 5000:04d}" for at in range(2_000))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text("abc", max_size=3)),
+    st.lists(st.integers(0, 30), max_size=5),
+    st.lists(st.text("abcd", max_size=3), max_size=6),
+)
+def test_rows_along_with_others_are_taken_range_by_range(texts, cuts, bounds):
+    table = pa.table({"key": pa.array(sorted(texts), pa.string())})
+    borders = [0, *sorted(cuts), table.num_rows]
+    parts = [table.slice(low, max(0, high - low)) for low, high in pairwise(borders)]
+    along = Along(parts, "key")
+    left = sorted(texts)
+    for bound in sorted(bounds):
+        expected = [text for text in left if text <= bound]
+        assert along.up_to(bound)["key"].to_pylist() == expected
+        left = left[len(expected) :]

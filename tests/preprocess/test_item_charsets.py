@@ -62,7 +62,7 @@ def test_a_row_is_made_again_where_its_charset_alone_changed(tmp_path: Path) -> 
 
     def version(modality: str, metadata: dict[str, object]) -> int:
         given = landed(tmp_path, b"<p>\xd6\xe5\xed\xe0</p>", metadata, modality)
-        found = RowVersions.of(["items"], lambda _, columns: given.select(columns), RowHashes())
+        found = RowVersions.of(["items"], lambda _, columns: [given.select(columns)], RowHashes())
         return found.versions.to_pylist()[0]
 
     assert version("text", {"charset": "cp1251"}) != version("text", {"charset": "cp1252"})

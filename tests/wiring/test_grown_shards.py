@@ -23,7 +23,7 @@ from mmlake.landing import LocalLanding
 from mmlake.records import digest_of
 from mmlake.settings import Settings
 from mmlake.steps import run_step
-from mmlake.steps import step as step_module
+from mmlake.steps import running as step_module
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 from mmlake.upkeep.references import marks_of, referenced
