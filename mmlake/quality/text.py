@@ -21,7 +21,8 @@ from mmlake.quality.rule import Rule, unmeasured
 
 _TOKEN = re.compile(r"\S+")
 _LETTER = re.compile(r"[^\W\d_]")
-_LIST_MARK = re.compile(r"^[ \t]*(?:[•‣⁃∙◦●○▪■□*+–—-]|\(?\d{1,3}[.)])(?=[ \t]+\S)", re.MULTILINE)
+# marks of lists, headings and quotations, and lines of one sign: fences of listings, rules, underlines of headings
+_LAYOUT = re.compile(r"(?m)^[ \t]*(?:(?:[•‣⁃∙◦●○▪■□*+–—-]|\(?\d{1,3}[.)]|#+|>+)(?=[ \t]+\S)|([^\w\s])\1{2,}[ \t]*$)")
 # the longest words that people write have some 45 letters; a line of base64 has 60 to 76
 _ADDRESS_MARKS, _LONG_TOKEN_CHARS = ("://", "www."), 60
 _NO_WORD = re.compile(rf"[<(\[]?(?:https?://|www\.)\S+$|[A-Za-z0-9+/=_-]{{{_LONG_TOKEN_CHARS},}}$")
@@ -119,10 +120,10 @@ def _mean_word_length_chars(text: str) -> float | None:
 
 
 def _word_with_letter_fraction(text: str) -> float | None:
-    """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown. What marks the
-    items of a list does not count; addresses and encoded bytes are no words, whatever letters they have. A phrase of a
-    script without spaces is as many words as `count_words` finds in it, or few numbers would outnumber it."""
-    tokens = _TOKEN.findall(_LIST_MARK.sub("", text))
+    """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown. Marks of layout
+    do not count; addresses and encoded bytes are no words, whatever letters they have. A phrase of a script without
+    spaces is as many words as `count_words` finds in it, or few numbers would outnumber it."""
+    tokens = _TOKEN.findall(_LAYOUT.sub("", text))
     if "|" in text:
         tokens = [token for token in tokens if not _TABLE_LINE.fullmatch(token)]
     are_words = [_LETTER.search(token) is not None for token in tokens]
@@ -286,7 +287,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="10",
+        revision="11",
     ),
 )
 _DOCUMENT = ("document",)

@@ -212,6 +212,13 @@ def test_what_marks_the_items_of_a_list_is_no_word():
     assert measured("5 five\n6 - 7\n-", "word_with_letter_fraction") == pytest.approx(1 / 6)
 
 
+def test_marks_of_headings_quotations_and_fences_are_no_words():
+    page = "# One\n```\ntwo\n```\n> three\n>> four\nFive\n=====\n***\n  ---  \n~~~~"
+    assert measured(page, "word_with_letter_fraction") == 1
+    # what stands among words, and lines of several signs or of two, are counted
+    assert measured("a # b > c === d\n+--+\n--\n#", "word_with_letter_fraction") == pytest.approx(4 / 10)
+
+
 def test_numbers_in_a_page_without_spaces_do_not_outnumber_its_words():
     page = "将软件包转换为另一种格式之后应当检查它们 100 200 300 是否安装成功。"  # 20 and 6 signs: 10 and 3 words
     assert measured(page, "word_with_letter_fraction") == pytest.approx(13 / 16)
