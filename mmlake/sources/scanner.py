@@ -15,7 +15,7 @@ from mmlake.progress import Advance, silent
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
-from mmlake.sources.connectors.table import LANCE, LOOSE, MANIFEST, SOURCES, Connectors, directory_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in, is_named, parts_of
 from mmlake.sources.gathering import Size, gathered
 from mmlake.sources.ingestion import Reader
@@ -84,10 +84,10 @@ class Scan:
         self.left, self._reader, self._landing = left, reader, reader.landing
         self._known, self._around, self._limit, self._advance = known, around, limit, advance
         self._defaults = functools.cache(functools.partial(default_files, self._landing))  # of a directory
-        # directory -> paths of the files that might be manifests and were loose at the last scan
+        # directory -> paths of the files that might be manifests or COCO files and were loose at the last scan
         self._still: dict[str, set[str]] = {}
         self._homes: dict[str, _Home] = {}  # of directories that need not be listed again
-        around.is_no_manifest = self._is_loose_still
+        around.is_known_not = self._is_known_not
 
     def shards(self, listing: Mapping[str, list[Entry]] | None = None) -> list[Shard]:
         """The shards of these directories, none of which are gathered; None: of all."""
@@ -272,15 +272,15 @@ class Scan:
             for entry in _all(files)
         }
 
-    def _is_loose_still(self, entry: Entry) -> bool:
-        """Whether the file was loose at the last scan or a shard that is no manifest, and neither it nor its siblings
-        have changed. Manifests are few, and opened; files that only might be some are many."""
+    def _is_known_not(self, entry: Entry, format_: str) -> bool:
+        """Whether the file was loose at the last scan or a shard of another format, and neither it nor its siblings
+        have changed. Manifests and COCO files are few, and opened; files that only might be some are many."""
         directory = entry.path.rpartition("/")[0] or "."
         if not self._known:
             return False
         if (old := self._known.get(shard_key(entry.path))) is not None:
             is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
-            return is_same and old.format != MANIFEST
+            return is_same and old.format != format_
         if directory not in self._still:
             home = self._homes.get(directory) or _Home(directory, {directory: self._landing.files(directory)})
             own = {

@@ -22,6 +22,7 @@ FILE_NAME = "_source.json"
 DEFAULT_PRIORITY = 100
 _MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
+MANIFEST, COCO = "manifest", "coco"  # of files that describe others whatever they are called
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
 PART_MARK = "~"  # between the key of a directory and that of a part of it; twice before one of what is gathered there
 ROOT_KEY = "root"  # the key of the landing zone's own loose files

@@ -14,23 +14,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats import sniff
-from mmlake.formats.coco import claims
-from mmlake.landing import Entry, Landing, portable
+from mmlake.formats import coco as coco_format
+from mmlake.landing import Entry, portable
 from mmlake.records import SourceRef
-from mmlake.sources.companions.archives import ArchiveMember, File, locate, open_file
+from mmlake.sources.companions.archives import ArchiveMember, File, locate
+from mmlake.sources.companions.coco_files import is_coco
 from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import folders_in, image_places, image_roots, is_annotation_archive, join
 from mmlake.sources.names import composed
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
-from mmlake.sources.records.lines import head_reader, text_alone
+from mmlake.sources.records.lines import text_alone
 from mmlake.sources.samples.companion import Companion, Description
 
 _NAMED_MISSING = 3  # names of missing files that a reason lists
 _FOLDERS_KEPT = 1000  # of a zip, with what annotates them
 _POINTER = re.compile(r"#/(images|annotations)/([0-9]{1,18})(?:/caption)?")
-modalities = text_alone
+claims, modalities = coco_format.claims, text_alone
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -51,18 +51,6 @@ def _entry(reading: Reading) -> Entry:
     if entry is None:
         raise UnreadableItem(1001, "the file is missing")
     return entry
-
-
-def is_coco(landing: Landing, entry: File) -> bool:
-    """Whether the file is one of annotations, by its first bytes."""
-    if sniff.extension_of(entry.name) != "json":
-        return False
-    try:
-        with open_file(landing, entry) as file:
-            head = file.read(sniff.HEAD_BYTES)
-        return claims(head_reader(head, lambda: open_file(landing, entry))(sniff.HEAD_BYTES), entry.name)
-    except UnreadableItem:
-        return False
 
 
 def annotations_of(reading: Reading) -> ImageAnnotations | None:

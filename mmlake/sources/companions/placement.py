@@ -2,8 +2,8 @@
 that describe files.
 
 By place and name alone: nothing is opened, so that an unchanged landing zone stays unopened. Whether a file is what its
-name says is found out when it is read. Manifests have names of any kind: above media, the first records of what may be
-one are read.
+name says is found out when it is read. Manifests have names of any kind, and COCO files may: next to and above media,
+the first records of what may be one are read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import labels, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
+from mmlake.sources.companions.coco_files import is_coco
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
 
@@ -35,7 +36,8 @@ class _Listing:
     holds_images: bool
     names_digest: str
     num_files: int
-    annotations: tuple[File, ...]  # JSON files that may annotate images elsewhere
+    annotations: tuple[File, ...]  # JSON files that may annotate images elsewhere, by place and name
+    other_json: tuple[Entry, ...]  # that do so where their first bytes say it
     transcripts: tuple[Entry, ...]  # tables of transcripts
     speakers: tuple[Entry, ...]  # the table of speakers of those below
     descriptions: tuple[Entry, ...]  # the tables that describe files here and below
@@ -70,6 +72,7 @@ class _Listing:
             names_digest=hashlib.sha256("\0".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest(),
             num_files=len(names),
             annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
+            other_json=_may_be_coco(may_be_manifests, lower, is_home=is_home) if ".json" in joined else (),
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
             speakers=tuple(entry for entry, name in own if name == transcripts.SPEAKERS),
             descriptions=describing([entry for entry, name in own if name in places.TABLES]),
@@ -89,8 +92,9 @@ class Placement:
     def __init__(self, landing: Landing, parsed: ParsedFiles) -> None:
         self._landing, self.parsed = landing, parsed
         self._listed: dict[str, _Listing] = {}
-        # whether a file that may be a manifest is known to be none, so that it is not read
-        self.is_no_manifest: Callable[[Entry], bool] = lambda entry: False
+        # whether a file that may be of a format is known not to be, so that it is not read
+        self.is_known_not: Callable[[Entry, str], bool] = lambda entry, format_: False
+        self._coco = dict[Entry, bool]()  # whether files of other names are COCO, as far as they were read
         self._above_media: set[str] = set()  # directories in which, or below which, media lie
         self._sorted: list[str] = []  # the directories that were listed, as far as they were sorted
 
@@ -130,13 +134,25 @@ class Placement:
         return _sorted(found)
 
     def annotations_of(self, directory: str) -> list[File]:
-        """The JSON files whose place and name say that they annotate images in the directory."""
+        """The JSON files that annotate images in the directory, as their place and name say, or their first bytes."""
         return [
             entry
             for place in places.annotation_places(directory)
-            for entry in self._list(place).annotations
+            for entry in self._annotations_in(place)
             if self._may_show(entry.path, directory)
         ]
+
+    def _annotations_in(self, directory: str) -> tuple[File, ...]:
+        """The JSON files in the directory that may annotate images: by their names, or by their first bytes."""
+        listed = self._list(directory)
+        return (*listed.annotations, *filter(self._is_coco, listed.other_json))
+
+    def _is_coco(self, entry: Entry) -> bool:
+        if self.is_known_not(entry, shards.COCO):
+            return False
+        if entry not in self._coco:
+            self._coco[entry] = is_coco(self._landing, entry)
+        return self._coco[entry]
 
     def _may_show(self, path: str, directory: str) -> bool:
         """Whether images in the directory may be those of an annotation file at the path: it is the one that corpora
@@ -154,8 +170,9 @@ class Placement:
         return next((directory for directory in places.image_places(path) if self._list(directory).holds_images), None)
 
     def may_annotate(self, entry: File) -> bool:
-        """Whether the file's place or name is that of annotations."""
-        return entry in self._list(entry.path.rpartition("/")[0] or ".").annotations
+        """Whether the file's place or name is that of annotations, or its first bytes are."""
+        listed = self._list(entry.path.rpartition("/")[0] or ".")
+        return entry in listed.annotations or any(one == entry and self._is_coco(one) for one in listed.other_json)
 
     def descriptions_of(self, directory: str) -> tuple[Entry, ...]:
         """The nearest tables, here or above, that may describe files of the directory. Whether a Parquet file does is
@@ -174,7 +191,9 @@ class Placement:
         return [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
 
     def _is_manifest(self, entry: Entry) -> bool:
-        return not self.is_no_manifest(entry) and manifest_forms.is_manifest(self._landing, entry, self.parsed)
+        return not self.is_known_not(entry, shards.MANIFEST) and manifest_forms.is_manifest(
+            self._landing, entry, self.parsed
+        )
 
     def _labels_of(self, directory: str) -> list[Entry]:
         """Label files of images in the directory, and images of label files in it, each directory as one entry that
@@ -194,7 +213,7 @@ class Placement:
     def holds_companions(self, directory: str) -> bool:
         """Whether files of the directory may describe files elsewhere."""
         listed = self._list(directory)
-        describes = bool(listed.annotations or listed.descriptions or listed.manifests)
+        describes = bool(listed.annotations or listed.other_json or listed.descriptions or listed.manifests)
         return describes or any(is_annotation_archive(entry.path) for entry in listed.archives)
 
     def dependencies(self, entry: Entry) -> list[Entry]:
@@ -211,7 +230,9 @@ class Placement:
             return [self._names_below(entry.path.rpartition("/")[0])]
         if manifest_forms.may_be(entry.name) and (below := self._dependencies_of_manifest(entry)):
             return below
-        if not self.may_annotate(entry):
+        here = entry.path.rpartition("/")[0] or "."
+        is_named = entry in self._list(here).annotations
+        if not is_named and not (here in self._above_media and self.may_annotate(entry)):
             return []
         directory, names = self.images_of(entry.path), list[Entry]()
         if directory is not None:
@@ -233,7 +254,7 @@ class Placement:
         found = list[Entry]()
         for place in places.annotation_places(archive.path.rpartition("/")[0] or "."):
             listed = self._list(place)
-            found += [entry for entry in listed.annotations if isinstance(entry, Entry)]
+            found += [entry for entry in self._annotations_in(place) if isinstance(entry, Entry)]
             found += [entry for entry in listed.archives if is_annotation_archive(entry.path)]
         if is_annotation_archive(archive.path):
             found += self._archives_of(archive.path)
@@ -322,3 +343,17 @@ def _may_be_manifests(good: list[tuple[Entry, str]]) -> tuple[Entry, ...]:
     found = [entry for each in (others, tables) if len(each) <= MAX_ANNOTATIONS for entry in each]
     has_scp = any(entry.name == manifest_forms.SCP for entry in found)
     return (*found, *(entry for entry, name in good if has_scp and name in manifest_forms.COMPANIONS))
+
+
+def _may_be_coco(good: list[tuple[Entry, str]], lower: list[str], *, is_home: bool) -> tuple[Entry, ...]:
+    """Those of the files, with their names, that may be COCO annotations under a name that says nothing: no medium has
+    it, and there are not so many that each is of one. lower: the names of all files."""
+    stems = {name.rpartition(".")[0] for name in lower if name.rpartition(".")[2] in MEDIA_NAMES}
+    found = [
+        entry
+        for entry, name in good
+        if name.lower().endswith(places.JSON)
+        and not places.is_annotation_name(name.lower(), is_home=is_home)
+        and name.lower().partition(".json")[0] not in stems
+    ]
+    return tuple(found) if len(found) <= MAX_ANNOTATIONS else ()

@@ -18,7 +18,7 @@ DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv", PARQUET)
 COMMON_VOICE = ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv")
 FLICKR = ("captions.txt",)
 TABLES = frozenset((*DESCRIPTIONS, *COMMON_VOICE, *FLICKR))
-_JSON = (".json", *(f".json{suffix}" for suffix in SUFFIXES))
+JSON = (".json", *(f".json{suffix}" for suffix in SUFFIXES))
 HOME = "annotations"  # directory whose JSON files all may annotate images elsewhere
 # what names of such files elsewhere hold; what they are called by FiftyOne, by Label Studio, in iNaturalist
 _TOPICS = re.compile(
@@ -34,7 +34,7 @@ _SUBSET = re.compile(r"-[a-z]+")  # `image_info_test-dev2017.json` annotates a p
 
 def is_annotation_name(name: str, *, is_home: bool) -> bool:
     """Whether a name in lower case is that of annotations. is_home: in a directory whose JSON files all are."""
-    return name.endswith(_JSON) and (is_home or _TOPICS.search(name) is not None)
+    return name.endswith(JSON) and (is_home or _TOPICS.search(name) is not None)
 
 
 def may_be_annotations(path: str) -> bool:

@@ -40,7 +40,7 @@ from mmlake.sources.settings import SourceSettings
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
 LANCE = "lance"
-MANIFEST = "manifest"
+MANIFEST, COCO = shards.MANIFEST, shards.COCO
 _UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
 _LISTS = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet")
 
@@ -179,7 +179,7 @@ SOURCES = Connectors(
         _row("separated", separated, extensions=("csv", "tsv")),
         _row("warc", warc, names=(".warc", *_packed(".warc"))),
         # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
-        _row("coco", coco, extensions=("json",)),
+        _row(COCO, coco, extensions=("json",)),
         # A directory, known by what lies in it: see `directory_of`.
         _row(LANCE, lance, extensions=()),
         # Everything that no other row claims: loose files.
