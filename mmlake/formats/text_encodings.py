@@ -82,7 +82,7 @@ def damaged_in(data: bytes, encoding: str) -> str | None:
     where more than one character in a hundred is (one, of a short text; none, of a few characters)."""
     try:
         text = data.decode(encoding, errors=_IN_PLACE)
-    except LookupError:
+    except (ValueError, LookupError):  # of `undefined`, of `idna` and `punycode`, of names with a zero byte
         return None
     most = max(len(text) >= _MIN_BYTES, _STRAY * len(text))
     return text if text.count("\ufffd") <= most and _is_text(text) else None
@@ -93,7 +93,7 @@ def decoded_in(data: bytes, encoding: str) -> str | None:
     are not."""
     try:
         return data.decode(encoding, errors=_ADDED)
-    except (UnicodeDecodeError, LookupError):
+    except (ValueError, LookupError):
         return None
 
 

@@ -14,6 +14,7 @@ from mmlake.formats.sniff import TIMED_NAMES
 from mmlake.formats.text_encodings import marked_encoding
 from mmlake.formats.texts import decode_text
 from mmlake.letters import count_words
+from mmlake.preprocess.mail import is_mail, mail_text
 from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.transcripts.subtitles import begins_as_subtitles, is_subtitles, parse_cues
@@ -41,11 +42,13 @@ def text_track(
     charset: str | None = None,
     is_transcript: bool = False,
 ) -> dict[str, object]:
-    """The text columns of a track: of a page its article, of what has times its words. charset: as for `decode`.
+    """The text columns of a track: of a page its article, of what has times its words, of mail its subject and body.
+    charset: as for `decode`.
     is_transcript: times are sought whatever the type is; elsewhere rows that begin with two numbers may be a table.
     Raises UnreadableItem 1004."""
-    raw = decode(data, settings=settings, charset=charset)
-    if is_html(raw, content_type):
+    mail = mail_text(data) if is_mail(data) else None
+    raw = decode(data, settings=settings, charset=charset) if mail is None else mail
+    if mail is None and is_html(raw, content_type):
         raw = main_text(raw)
     elif begins_as_subtitles(raw) or (
         (is_transcript or content_type in _TIMED) and (is_subtitles(raw) or has_form(raw))
