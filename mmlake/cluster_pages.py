@@ -23,6 +23,7 @@ from mmlake.tables import Slot
 from mmlake.version_report.examples import EXAMPLE_COLUMNS, Examples
 
 _COLUMNS = ("digest", "survivor", "cluster_size", "radius", "tier", "method", "score", "relation", "reason")
+_TIERS = ("near", "semantic")  # of our own steps; plugins may add others
 _REASONS = 4  # named of a cluster
 _LINES = 5_000  # of a table that a browser opens at once
 _SETTINGS = ReportSettings(max_bytes=60_000_000, max_audio_bytes=800_000, max_text_chars=1_500)
@@ -42,9 +43,11 @@ class Cluster:
 
 
 def largest(lake: Lake, *, modality: str | None = None, tier: str | None = None, count: int = 20) -> list[Cluster]:
-    """The clusters of most members, largest first. tier: only those that have a duplicate of it."""
-    found: list[Cluster] = []
+    """The clusters of most members, largest first. tier: only those that have a duplicate of it. Raises SettingsError
+    for a tier that no duplicate of the lake and no step of ours has."""
+    found, tiers = list[Cluster](), {*_TIERS}
     for name, table in _tables(lake, modality):
+        tiers.update(filter(None, pc.unique(table["tier"]).to_pylist()))
         tied = pc.is_valid(table["tier"]) if tier is None else pc.equal(table["tier"], tier)
         survivors = pc.unique(table.filter(tied)["survivor"])
         heads = table.filter(pc.is_in(table["digest"], survivors))
@@ -52,6 +55,11 @@ def largest(lake: Lake, *, modality: str | None = None, tier: str | None = None,
         chosen = heads.take(pc.sort_indices(heads, sort_keys=order)[:count])["digest"]
         rows = table.filter(pc.is_in(table["survivor"], chosen.combine_chunks())).to_pylist()
         found += _clusters(name, rows)
+    if tier is not None and tier not in tiers:
+        raise SettingsError(
+            f"tier is {tier!r}, expected one of {', '.join(sorted(tiers))}; "
+            "equal files are one unit, and `mmlake why` names each place where it landed"
+        )
     return sorted(found, key=lambda one: (-one.size, one.modality, one.survivor))[:count]
 
 

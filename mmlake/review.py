@@ -187,7 +187,9 @@ def _lines(table: Path) -> list[dict[str, str]]:
         # a spreadsheet may put a byte order mark in front
         reader = csv.DictReader(io.StringIO(table.read_bytes().decode("utf-8-sig"), newline=""), restval="")
         rows, columns = list(reader), reader.fieldnames or ()
-    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, csv.Error) as error:
+    except FileNotFoundError as error:
+        raise SettingsError(f"{table} is not there; give the {VERDICTS} that `mmlake review` wrote") from error
+    except (IsADirectoryError, UnicodeDecodeError, csv.Error) as error:
         raise SettingsError(f"{table} is no CSV in UTF-8; give the {VERDICTS} that `mmlake review` wrote") from error
     if missing := [name for name in _COLUMNS if name not in columns]:
         raise SettingsError(f"{table} lacks the columns {missing}; keep those that `mmlake review` wrote")

@@ -206,7 +206,11 @@ def failed(
         rows,
         as_json=as_json,
         draw=lambda out: out.print(
-            table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"
+            table(f"{len(rows)} failed", columns, lines, right=["attempts"])
+            if rows
+            else "nothing of that failed; `mmlake failed` without options lists all"
+            if code or shard or transient
+            else "nothing failed"
         ),
     )
 

@@ -391,6 +391,11 @@ def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -
     assert Path(data["report"]).exists()
 
 
+def test_a_code_that_nothing_failed_with_does_not_say_that_nothing_failed(own) -> None:
+    said = RUNNER.invoke(app, ["failed", "--lake", str(own.resource.root), "--code", "1110"]).stdout
+    assert said.strip() == "nothing of that failed; `mmlake failed` without options lists all"
+
+
 def test_run_names_the_command_that_lists_what_failed(own) -> None:
     num_failed = len(read("failed", "--lake", own.resource.root))
     said = call("run", "--lake", own.resource.root)

@@ -43,6 +43,13 @@ def test_the_largest_clusters_are_listed_with_what_ties_them(done):
     assert "Largest clusters" in invoked("--lake", str(lake.root)).stdout
 
 
+@pytest.mark.parametrize("tier", ["nera", "exact"])
+def test_a_tier_that_no_duplicate_has_is_refused_with_those_that_there_are(done, tier):
+    with pytest.raises(SettingsError, match=f"tier is '{tier}', expected one of near, semantic; equal files"):
+        largest(done.lake, tier=tier)
+    assert largest(done.lake, tier="semantic", modality="audio") == []
+
+
 def test_any_member_names_its_cluster_and_the_page_has_each_with_its_reason(done, tmp_path):
     lake = done.lake
     one = largest(lake, count=1)[0]

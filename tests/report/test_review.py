@@ -117,6 +117,11 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_line(tmp_path, rules, t
         shares(path, rules)
 
 
+def test_a_table_that_is_not_there_is_named(tmp_path, rules):
+    with pytest.raises(SettingsError, match="verdicts.csv is not there; give the verdicts.csv"):
+        shares(tmp_path / "verdicts.csv", rules)
+
+
 def test_verdicts_are_never_overwritten(done, tmp_path):
     call(RULE, "--lake", done.lake.root, "--out", tmp_path)
     filled(tmp_path / "verdicts.csv", ["no"] * len(lines(tmp_path / "verdicts.csv")))
