@@ -85,6 +85,8 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"icns", _kind("image/icns")),
     (b"DDS \x7c", _kind("image/vnd-ms.dds", "dds")),
     (b"SIMPLE  =", _kind("image/fits")),
+    (b"filedesc://", _kind("application/x-internet-archive", "arc")),
+    (b"Obj\1", _kind("application/avro")),
 )
 _BY_FIRST: dict[int, list[tuple[bytes, Kind]]] = {}  # the prefixes by their first byte
 for _prefix, _found in _PREFIXES:
@@ -287,6 +289,8 @@ def _weak_magic(head: bytes, stream: Callable[[], IO[bytes]] | None) -> Kind | N
         return _kind("audio/aac")
     if head.startswith((b"WEBVTT", b"\xef\xbb\xbfWEBVTT")):
         return _VTT
+    if head.startswith(b"ORC") and not is_textual(head):
+        return _kind("application/vnd.apache.orc", "orc")
     if first in b"(cV" and _PICKLE.match(head):
         return Kind("application/x-python-pickle", None, "pkl")  # a program for whoever loads it, in printable letters
     if first in _BEFORE_MARKUP and _SVG.match(head, behind_prolog(head, is_drawing=True)):

@@ -73,3 +73,22 @@ def test_json_without_a_text_says_what_was_expected(tmp_path, value, said) -> No
     rows = rows_of(land(tmp_path / "in", {"a.json": json.dumps(value).encode()}))
     assert [row["error_code"] for row in rows] == [1003]
     assert said in rows[0]["materialize_error"] and "a list of records that have a text" in rows[0]["materialize_error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what", "remedy"),
+    [
+        ("a.arc", b"filedesc://a.arc 0.0.0.0 20140216 text/plain 75\n1 0 Crawl\n", "an ARC file", "WARC"),
+        ("a.orc", b"ORC\n\x05\x12\x03\x02" + bytes(40), "an ORC file", "Parquet"),
+        ("part-0", b"Obj\1\4\x14avro.codec\x08null" + bytes(40), "an Avro file", "Parquet"),
+    ],
+)
+def test_tables_and_crawls_of_other_forms_are_named(tmp_path, name, data, what, remedy) -> None:
+    (row,) = rows_of(land(tmp_path / "in", {name: data}))
+    assert row["error_code"] == 1005
+    assert row["materialize_error"].startswith(f"content is {what}") and row["materialize_error"].endswith(remedy)
+
+
+def test_a_text_that_begins_like_one_of_them_is_a_text(tmp_path) -> None:
+    (row,) = rows_of(land(tmp_path / "in", {"a.txt": b"ORCHARDS bloom in May."}))
+    assert (row["status"], row["content_type"]) == ("ok", "text/plain")

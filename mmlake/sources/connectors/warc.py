@@ -1,7 +1,8 @@
 """WARC files (ISO 28500), plain, gzip and Zstandard: one row per record that holds content or should.
 
 Rows are the records `response`, `resource`, `conversion` (WET texts), `revisit`, and those of unknown type; `request`,
-`metadata`, `warcinfo` and DNS records describe the crawl and are counted in the log. A damaged record is a row, and the
+`metadata`, `warcinfo` and DNS records, and what wget and wpull keep of themselves, describe the crawl and are counted
+in the log. A damaged record is a row, and the
 rows behind it are read.
 """
 
@@ -25,6 +26,7 @@ from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading, role_of
 _LOG = logging.getLogger("mmlake.sources")
 _CONTENT = ("response", "resource", "conversion", "revisit")
 _ABOUT_THE_CRAWL = ("request", "metadata", "warcinfo")
+_LOGS = ("metadata:", "urn:x-wpull:")  # addresses under which wget and wpull keep their arguments and logs
 _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
 
 
@@ -76,7 +78,10 @@ def _about_the_crawl(record: Record) -> str | None:
     kind = record.field("warc-type") or ""
     if kind in _ABOUT_THE_CRAWL:
         return kind
-    return "dns" if (record.field("warc-target-uri") or "").startswith("dns:") else None
+    address = (record.field("warc-target-uri") or "").strip("<>").lower()
+    if kind == "resource" and address.startswith(_LOGS):
+        return "log"
+    return "dns" if address.startswith("dns:") else None
 
 
 def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNames) -> RawItem:

@@ -28,6 +28,11 @@ _MIMETYPES: Final = {
     b"application/vnd.oasis.opendocument.presentation": "odp",
     b"application/epub+zip": "epub",
 }
+_OTHERS: Final = {  # content types -> (what the file is, what to do)
+    "application/x-internet-archive": ("an ARC file, as crawls were kept before WARC", "convert it to WARC"),
+    "application/vnd.apache.orc": ("an ORC file", "write it as Parquet"),
+    "application/avro": ("an Avro file", "write it as Parquet"),
+}
 _HEADER_BYTES: Final = 30  # of a member in a zip, before its name
 _OFFICE: Final = "a document, spreadsheet or presentation", "save it as text, HTML or CSV"
 
@@ -40,6 +45,9 @@ def unread_content(member: Member) -> Fault:
         return Fault(1012, f"content is {what} (extension {member.extension!r}), which is not read; {remedy}")
     if content_type in ARCHIVES:
         return Fault(1012, f"content is {content_type}, an archive that is not read as one; unpack it")
+    if content_type in _OTHERS:
+        what, remedy = _OTHERS[content_type]
+        return Fault(1005, f"content is {what}, which is not read; {remedy}")
     if content_type:
         return Fault(1005, f"content is {content_type}, which no modality takes")
     return Fault(1005, f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} name a type")

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from tests.sources.formats.warcs import PAGE, response
+from tests.sources.formats.warcs import PAGE, record, response
 from tests.sources.source_builders import brief, land, png, rows_of, sha
 
 A, B = response(uri="http://example.org/a"), response(PAGE + b"<p>b</p>", uri="http://example.org/b")
@@ -48,3 +48,11 @@ def test_a_body_that_is_really_coded_by_something_unknown_is_a_row(tmp_path) -> 
     rows = rows_of(land(tmp_path / "landing", {"a.warc": response(body, headers=("Content-Encoding: compress",))}))
     assert [code for *_, code in brief(rows)] == [1003]
     assert rows[0]["digest"] == sha(body)
+
+
+@pytest.mark.parametrize("uri", ["metadata://gnu.org/software/wget/warc/wget.log", "<urn:X-wpull:log>"])
+def test_what_a_crawler_keeps_of_itself_is_no_content(tmp_path, uri: str) -> None:
+    log = record("resource", b"wget --http-password=secret http://example.org/", uri=uri, Content_Type="text/plain")
+    other = record("resource", PAGE, uri="http://example.org/metadata:", Content_Type="text/html")
+    rows = rows_of(land(tmp_path / "landing", {"a.warc": A + log + other}))
+    assert [row["digest"] for row in rows] == [SAVED[0], SAVED[0]]
