@@ -219,6 +219,13 @@ def test_marks_of_headings_quotations_and_fences_are_no_words():
     assert measured("a # b > c === d\n+--+\n--\n#", "word_with_letter_fraction") == pytest.approx(4 / 10)
 
 
+def test_addresses_of_the_web_in_angle_brackets_are_no_markup():
+    assert measured("See <https://example.org/a?b=c> and <ftp://example.org>.", "markup_fraction") == 0
+    tagged = '<a href="https://example.org">x</a>'
+    assert measured(tagged, "markup_fraction") == pytest.approx(1 - 1 / len(tagged))
+    assert measured("<ann@example.org>", "markup_fraction") == 1  # lists of people are kept out by it
+
+
 def test_numbers_in_a_page_without_spaces_do_not_outnumber_its_words():
     page = "将软件包转换为另一种格式之后应当检查它们 100 200 300 是否安装成功。"  # 20 and 6 signs: 10 and 3 words
     assert measured(page, "word_with_letter_fraction") == pytest.approx(13 / 16)
