@@ -24,6 +24,7 @@ _FIELD = re.compile(rb"([!-9;-~]+)[ \t]*:")
 # what programs write that carry mails, and nobody who quotes one in a text writes all of
 _CARRIED = frozenset((b"message-id", b"mime-version", b"received", b"return-path", b"delivered-to"))
 _WRITTEN = frozenset((b"from", b"date", b"subject", b"to"))
+_MAX_SUBJECT_CHARS = 10_000  # the decoder takes the square of their encoded words
 # what opens parts within a part: the parser goes as deep as they lie in each other
 _OPENS, _MAX_PARTS = re.compile(rb"(?i)boundary[ \t]*=|\bmessage/"), 100
 
@@ -55,10 +56,11 @@ def _words(data: bytes) -> str:
 
 
 def _subject(mail: Message) -> str:
+    given = str(mail.get("subject", ""))[:_MAX_SUBJECT_CHARS]
     try:
-        parts = email.header.decode_header(str(mail.get("subject", "")))
+        parts = email.header.decode_header(given)
     except (email.errors.HeaderParseError, ValueError):
-        return str(mail.get("subject", ""))
+        return given
     text = "".join(one if isinstance(one, str) else _decoded(one, charset) for one, charset in parts)
     return " ".join(text.split())
 

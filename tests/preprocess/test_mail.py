@@ -87,3 +87,8 @@ def test_other_texts_that_begin_with_fields_are_no_mail(data):
 def test_parts_without_end_within_each_other_are_left_as_they_are(opening):
     data = HEAD + opening * 5000 + b"\n\nhello\n"
     assert mail_text(data) is None and text_of(data).startswith("Return-Path")
+
+
+def test_a_subject_without_end_is_cut():
+    data = HEAD + b"Subject: " + b"=?utf-8?q?word?= " * 20_000 + b"\n\nhello\n"
+    assert len(text_of(data)) < 10_000 and text_of(data).endswith("hello")
