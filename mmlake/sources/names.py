@@ -10,6 +10,11 @@ from mmlake.formats.texts import printable
 from mmlake.records import digest_of
 
 MARKS = "#%\\"  # a name without these, of ASCII alone, is its own label, and that of no other
+_EXTENSION_CHARS = 10  # behind a dot more letters are a part of the name; Praat alone has longer extensions
+PRAAT = frozenset(
+    "pitchtier pitch pointprocess intensity intensitytier durationtier klattgrid formantgrid formant harmonicity "
+    "manipulation".split()
+)
 _ID_CHARS = 200  # longer ids are named by their digest
 
 
@@ -38,7 +43,8 @@ def file_stem_of(name: str) -> str:
 def uncompressed_stem_of(name: str) -> str:
     """The same of a name that does not end as those of compressed files do."""
     stem, dot, extension = composed(name).rpartition(".")
-    return stem if dot and stem and len(extension) <= 10 else composed(name)
+    is_extension = len(extension) <= _EXTENSION_CHARS or extension.lower() in PRAAT
+    return stem if dot and stem and is_extension else composed(name)
 
 
 def label_of(name: str) -> str:

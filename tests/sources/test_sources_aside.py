@@ -51,6 +51,8 @@ TRACK = b'<?xml version="1.0"?>\n<gpx version="1.1"><trk/></gpx>'
         ("rttm", RTTM),
         ("lab", FRAMES),
         ("PitchTier", b"File type = 1\n"),
+        ("DurationTier", b"File type = 1\n"),
+        ("PointProcess", b"File type = 1\n"),
         ("cue", CUES),
         ("gpx", TRACK),
         ("xml", TRACK),
