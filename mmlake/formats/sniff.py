@@ -128,6 +128,7 @@ _BOMS = tuple(mark for mark, _ in BOMS)
 # of texts with times but SRT and WebVTT, whose content says what they are
 TIMED_NAMES = {
     "ass": "text/x-ssa", "ssa": "text/x-ssa", "ttml": "application/ttml+xml", "dfxp": "application/ttml+xml",
+    "smi": "application/x-sami", "sami": "application/x-sami", "sub": "text/x-microdvd",
     "sbv": "text/x-sbv", "lrc": "text/x-lrc", "textgrid": "text/x-praat-textgrid", "eaf": "text/x-eaf+xml",
 }  # fmt: skip
 _TEXT_NAMES = {

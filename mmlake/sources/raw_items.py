@@ -41,7 +41,7 @@ LABELS = ("cls", "id", "index")  # small members that describe the sample: a cla
 # texts that say something of a medium, but to programs: settings, checksums, places, phones, landmarks, numbers
 ASIDE = PRAAT.union(
     "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box rttm uem trs "
-    "smi sami json3 srv1 srv2 srv3 cue m3u m3u8 pls sfv ffp accurip idx sub aae class cls2 count inx".split()
+    "json3 srv1 srv2 srv3 cue m3u m3u8 pls sfv ffp accurip idx sub aae class cls2 count inx".split()
 )
 _WORDS = frozenset([*COMPANION_NAMES, "text", "html", "htm", "json", "jsonl", "md"])  # whose texts are for people
 _TIMES = re.compile(rb"\s*\d+(?:\.\d+)?[ \t]+\d+(?:\.\d+)?[ \t]+\S")  # of labels, as HTK has them
@@ -196,10 +196,9 @@ class Member(Content):
     def is_aside(self) -> bool:
         """Whether the text is written for programs, next to a medium. Raises UnreadableItem."""
         extension = self.extension
-        if extension in ASIDE or extension in _WORDS:
-            return extension in ASIDE
-        if self.kind is not None and self.kind.content_type in TIMED:
-            return False
+        is_timed = self.kind is not None and self.kind.content_type in TIMED
+        if extension in ASIDE or extension in _WORDS or is_timed:
+            return extension in ASIDE and not is_timed
         head = self.first(sniff.HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
         if extension == "lab":
             return _TIMES.match(head) is not None

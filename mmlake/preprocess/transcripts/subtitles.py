@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from mmlake.formats.timed_text import OPEN_END_S
+from mmlake.preprocess.transcripts.older_subtitles import words_of_frames
 from mmlake.preprocess.transcripts.timed_files import spans_of
 
 # As Teams writes it, too: 0:1:5.2; as translation by machine leaves it: 00: 01: 05, 200; as an editor moves it back:
@@ -42,6 +43,7 @@ _WEB = re.compile(r"\ufeff?WEBVTT(?=[ \t\n]|$)")  # a title or fields may stand 
 # the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place; a
 # number may stand below the words at once
 _NEXT_NAME = re.compile(r"(?:\n\n[^\n]+|\n[ \t]*\d{1,6}[ \t]*)\n\Z")
+_NUMBER_APART = re.compile(r"\n\n[ \t]*(\d{1,6})[ \t]*\n[ \t\n]*\n\Z")  # a blank line below it, too
 _LAST_NUMBER = re.compile(r"\n\n[ \t]*\d{1,6}\s*\Z")  # of a cue that was cut off
 # a voice, class or language with its name, any other tag with attributes or nothing: what somebody set in brackets,
 # <LAUGHING & CHEERING>, are words
@@ -103,7 +105,7 @@ def parse_cues(text: str) -> list[Cue]:
     if not is_subtitles(text):
         if (spans := spans_of(text)) is not None:
             return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
-        plain = _SPACES.sub(" ", text).strip()
+        plain = _SPACES.sub(" ", words_of_frames(text) or text).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []
     untimed: list[tuple[float, Cue]] = []  # each with the start of the cue above it
@@ -112,6 +114,9 @@ def parse_cues(text: str) -> list[Cue]:
     for index, mark in enumerate(marks):
         is_last = index + 1 == len(marks)
         behind = text[mark.end :] if is_last else text[mark.end : marks[index + 1].begin]
+        apart = None if is_last or is_web else _NUMBER_APART.search(behind)
+        if apart is not None and int(apart[1]) in (index + 1, index + 2):  # counted from 0, or from 1
+            behind = behind[: apart.start()]
         body = _body((_LAST_NUMBER if is_last else _NEXT_NAME).sub("\n", behind), is_web=is_web)
         shown = _shown(body if is_web else mark.said + body)
         lines = [words for line in shown if (words := _SPACES.sub(" ", line).strip())]

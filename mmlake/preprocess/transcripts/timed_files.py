@@ -1,9 +1,9 @@
 """Texts with times in the forms that recognizers, aligners and people who annotate write, next to SRT and WebVTT.
 
 TextGrid (Praat, the Montreal Forced Aligner), ELAN (.eaf), the tables of Whisper and Audacity (start, end, text), CTM
-and STM (NIST), SubStation (.ass, .ssa), TTML, LRC, SBV, what Whisper prints and the lines of TIMIT. A form is known by
-how its text begins, so that no name is needed; what breaks off is read as far as it goes, and a line whose times are
-none is left out.
+and STM (NIST), SubStation (.ass, .ssa), TTML, LRC, SBV, what Whisper prints, the lines of TIMIT, and what players read
+before SubRip (`older_subtitles`). A form is known by how its text begins, so that no name is needed; what breaks off is
+read as far as it goes, and a line whose times are none is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from mmlake.preprocess.transcripts.timed_markup import parsed
+from mmlake.preprocess.transcripts import older_subtitles
+from mmlake.preprocess.transcripts.timed_markup import Span, parsed
 
 _TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<!\S)([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)(?!\S)')
 # labels of what is no word: silence, noise, breath, what nobody understood; the second ones within brackets alone
@@ -35,7 +36,7 @@ _SAMPLES = re.compile(r"0 (\d{4,7}) (\S[^\n]*)")  # of TIMIT, 16,000 a second
 _RANGE = re.compile(r"\\\t[-\d.]+\t[-\d.]+$")  # of frequencies, below a row of Audacity's
 _SUNG = re.compile(r"\[(\d{1,3}):(\d{2}(?:[.:]\d{1,3})?)\]")
 _TITLE = re.compile(r"\[[a-z]+:[^\]]*\]")  # and other lines above them
-_SBV = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}\.\d{1,3}),(\d{1,2}):(\d{2}):(\d{2}\.\d{1,3})$")
+_SBV = re.compile(r"(\d{1,3}):(\d{1,2}):(\d{1,2}\.\d{1,3}),(\d{1,3}):(\d{1,2}):(\d{1,2}\.\d{1,3})$")
 # as Whisper and its followers print what they recognize; the clock has hours, minutes or seconds alone
 _SPOKEN_CLOCK = r"(?:(\d{1,3}):)?(?:(\d{1,2}):)?(\d{1,6}[.,]\d{1,9})s?"
 _PRINTED = re.compile(rf"\[[ \t]*{_SPOKEN_CLOCK}[ \t]*--?>[ \t]*{_SPOKEN_CLOCK}[ \t]*\][ \t]*(.*)$")
@@ -49,14 +50,6 @@ _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)?")  # without a me
 _ABOVE_WORDS = ("text", "textContainer", "delimiter")  # `tts:ruby` of TTML 2
 _LAST_SUNG_S = 5.0  # what a last line of lyrics is given, which has no end
 _HEAD_CHARS = 4_096
-
-
-class Span(NamedTuple):
-    """What is said from one time to another, in seconds."""
-
-    start_s: float
-    end_s: float
-    text: str
 
 
 def spans_of(text: str) -> list[Span] | None:
@@ -395,4 +388,5 @@ _FORMS: tuple[tuple[Callable[[str], bool], Callable[[str], Iterable[Span]]], ...
     (lambda head: head[:1].isdigit() and _SBV.match(head.partition("\n")[0].strip()) is not None, _youtube),
     (lambda head: _first_line(head, _CTM), _conversation),
     (lambda head: _first_line(head, _STM), _segments),
+    *older_subtitles.FORMS,
 )

@@ -7,12 +7,20 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from xml.parsers import expat
 
 # an ampersand that begins no reference of XML, and a sign of less that begins no tag
 _STRAY = re.compile(r"&(?!#\d{1,7};|#x[0-9a-fA-F]{1,6};|(?:amp|lt|gt|quot|apos);)([A-Za-z]\w{1,30};)?|<(?![\w/!?:])")
 _ESCAPED = {"&": "&amp;", "<": "&lt;"}
+
+
+class Span(NamedTuple):
+    """What is said from one time to another, in seconds."""
+
+    start_s: float
+    end_s: float
+    text: str
 
 
 class Reader(Protocol):
