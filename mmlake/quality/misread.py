@@ -16,6 +16,7 @@ _USUAL = "‘’“”›»–—…•·†‡™©®²¹ªº´‰\u00a0ŠŒŽ�
 _USUAL_AT_ENDS = "«¡¿£°³"  # the same, but never between a letter and a small one
 _NO_LETTERS = "×Ø"  # signs of measures, which stand before numbers and fractions
 _NOT_BEHIND_A_BREVE = "ˇ˘¤¦§¨¬±˛´µ¶·¸˝Ľľłąż"  # which Romanian words begin and end with, and of other letters have few
+_NEVER_BEHIND_A_ROOT = "≤≥"
 _LETTERS_OF_MAC = "©®™´¨†°¢£§•¶ªºßÆØæøÄÅÇÉÑÖÜáàâäãåçéèêëíìîïñóòôöõúùûü"  # not π, ±, ∞ and the like: roots have these
 
 
@@ -40,13 +41,21 @@ def _pattern() -> str:
         f"{_any_of(four)}{one}{{3}}",
         f"{_any_of(three)}(?:{rare}{one}|{one}{rare})",
         f"{_any_of(letters)}(?:{odd}|{_any_of(_USUAL_AT_ENDS)}(?=[a-z]))",
+        f"(?<=[a-z])[ÃÄÅ]{one}|(?<=[a-z])Ã(?= )",  # no word goes on with a capital
         f"[ÂÃ](?:[\u0080-\u00bf]|(?!’){one}(?=[a-zA-Z]))",
         f"â(?:€{one}?|[„†‡ˆ‰Š‹ŒŽ™š›œžŸ]{one})",
     ]
-    as_cyrillic = [f"(?:[РС]{_any_of(_read_as('cp1251', _FOLLOWING))}){{3,}}", "вЂ[™њќўљ“”¦–]"]
+    cyrillic = _any_of(_read_as("cp1251", _FOLLOWING))
+    as_cyrillic = [
+        f"(?:[РС]{cyrillic}){{3,}}",
+        "вЂ[™њќўљ“”¦–]",
+        "п¬[ЂЃ‚ѓ„]",  # fi, fl and the like, of which ¬ alone would be a hyphen that was recognized
+        f"(?<=[a-zA-Z])Г{cyrillic}|Г‚",  # of Latin letters; no word has both scripts
+    ]
     as_mac = [
         f"(?:[◊ÿŸ–—]{_any_of(_read_as('mac_roman', _FOLLOWING))}){{3,}}",
-        f"(?<=[a-zA-Z])√{_any_of(_LETTERS_OF_MAC)}",
+        f"(?<=[^\\W\\d_])√{_any_of(_LETTERS_OF_MAC + _NEVER_BEHIND_A_ROOT)}",
+        f"(?<=[a-zA-Z])ƒ{_any_of(_LETTERS_OF_MAC)}|(?<=[a-zA-Z])≈{_any_of(_LETTERS_OF_MAC)}(?=[a-z])",
         "‚Ä[ôòúùìî¶¢]",
     ]
     console = _read_as("cp437", _FOLLOWING)

@@ -1,6 +1,6 @@
 """Text: measures and rules.
 
-Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words, repeated lines and n-grams; C4
+Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words and what `text_repetition` has; C4
 (Raffel et al. 2020, section 2.2) for placeholder and notice phrases; both as FineWeb (Penedo et al. 2024) uses them,
 with the share of a text in place of "contains".
 """
@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from mmlake.letters import as_letters, count_words, has_unspaced, is_unspaced, plain, sentences, words
+from mmlake.letters import as_letters, count_words, has_unspaced, is_unspaced, sentences, words
+from mmlake.quality import text_repetition
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.misread import MISREAD
 from mmlake.quality.rule import Rule, unmeasured
@@ -49,8 +50,6 @@ _OWN_LETTERS, _ACCENTS = frozenset("ßẞøØłŁđĐæÆœŒıþÞðÐ"), range
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…+|\.{3,}")
 _HEADING = re.compile(r"^#{1,6}(?=[ \t]+\S)", re.MULTILINE)
-_NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
-_MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
     r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- "
     r"]party|tracking|website) (?:all |of |the |our |optional "
@@ -146,38 +145,6 @@ def _num_words(token: str) -> int:
     return max(1, count_words(token)) if has_unspaced(token) else 1
 
 
-def _repeated_line_fraction(text: str) -> float | None:
-    segments = _segments(text)
-    return 1 - len(set(segments)) / len(segments) if len(segments) >= _MIN_SEGMENTS else None
-
-
-def _segments(text: str) -> list[str]:
-    """The lines with words, without case and signs; sentences where the text has too few lines."""
-    lines = [line for part in text.split("\n") if (line := plain(part))]
-    if len(lines) >= _MIN_SEGMENTS:
-        return lines
-    return [sentence for part in sentences(text) if (sentence := plain(part))]
-
-
-def _repeated_ngram_fraction(text: str) -> float | None:
-    """Share of words that lie in a run of ten words that stood in the text before; of signs in a run of twenty, in
-    scripts that write no spaces."""
-    found, size = plain(text).split(), _NGRAM
-    if is_unspaced(text):
-        found, size = list("".join(found)), _UNSPACED_NGRAM
-    if len(found) < 2 * size:
-        return None
-    seen: set[str] = set()
-    covered, end = 0, 0
-    for start in range(len(found) - size + 1):
-        key = " ".join(found[start : start + size])
-        if key in seen:
-            covered += start + size - max(start, end)
-            end = start + size
-        seen.add(key)
-    return covered / len(found)
-
-
 def _boilerplate_fraction(text: str) -> float | None:
     """Share of words in sentences that hold a notice phrase or are mostly filler Latin."""
     total = notice = 0
@@ -268,8 +235,9 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "mean_word_length_chars": _mean_word_length_chars,
     "word_with_letter_fraction": _word_with_letter_fraction,
     "symbol_word_ratio": _symbol_word_ratio,
-    "repeated_line_fraction": _repeated_line_fraction,
-    "repeated_ngram_fraction": _repeated_ngram_fraction,
+    "repeated_line_fraction": text_repetition.repeated_line_fraction,
+    "repeated_ngram_fraction": text_repetition.repeated_ngram_fraction,
+    "top_phrase_fraction": text_repetition.top_phrase_fraction,
     "boilerplate_fraction": _boilerplate_fraction,
     "garbled_fraction": _garbled_fraction,
     "compressed_fraction": _compressed_fraction,
@@ -279,6 +247,9 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "one_case_fraction": _one_case_fraction,
     "unpunctuated_fraction": _unpunctuated_fraction,
     "accented_fraction": _accented_fraction,
+    # of no rule
+    "ended_line_fraction": text_repetition.ended_line_fraction,
+    "short_line_fraction": text_repetition.short_line_fraction,
 }
 TEXT_MEASUREMENTS = (
     Measurement(
@@ -381,6 +352,17 @@ TEXT_RULES = (
         roles=_DOCUMENT,
         what="Runs of ten words repeat within the text.",
         fix="Search for generated text or a page that was concatenated with itself.",
+    ),
+    # Gopher: 0.18 of the characters in the most frequent phrase of three words
+    Rule(
+        name="one_phrase",
+        error_code=4111,
+        severity="P2",
+        measure="top_phrase_fraction",
+        high=0.18,
+        roles=_DOCUMENT,
+        what="One phrase of three words is nearly a fifth of the text.",
+        fix="Search for a page that was written for search engines, a list with one beginning, or generated text.",
     ),
     # of 1,925 texts of 17 packages five had more, a patch of HTML and programs in tags; of 489 pages of GNOME's help
     # as the XML that they are written in, 460; of 300 manual pages in troff 294, of 1,308 documents, sources and

@@ -102,3 +102,31 @@ def test_letters_of_scripts_without_case_are_found_whatever_they_are(letters: st
     if len(wide) >= 2:
         wrong = read_as(wide, "cp1252")
         assert sum(map(len, re.findall(MISREAD, wrong))) == len(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LietuviÅ³ kalba",
+        "voilÃ  le travail",
+        "voilÃ\u00a0 le travail",
+        "signiп¬Ѓcantly lower",
+        "cafГ© Paris",
+        "expected Г‚ВЈ5.8bn",
+        "Le Vigne di Zam√≤",
+        "ievƒìlƒìts",
+        "tik≈°anƒÅs",
+        "t‚Äö√†√∂¬¨¬©l",
+    ],
+)
+def test_one_letter_in_a_word_is_found(text: str) -> None:
+    """Alone in its word: no word goes on with a capital with an accent, with a root, or in another script."""
+    assert re.search(MISREAD, text) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["12 Å³ of space", "PÅ³ and Ã alone", "сло¬во и сло¬ії", "ƒ(x)≈°", "x≈É. T≈Ü1", "Г. В«нём»"]
+)
+def test_units_hyphens_and_formulas_are_not_found(text: str) -> None:
+    """Cubic ångströms, the hyphens of recognized pages, functions and what is nearly equal."""
+    assert re.findall(MISREAD, text) == []

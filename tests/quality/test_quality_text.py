@@ -97,9 +97,7 @@ LINES = [sentence.strip() for sentence in PROSE.split(".") if sentence.strip()]
 
 @pytest.mark.parametrize(("repeats", "is_broken"), [(2, False), (3, True)])
 def test_three_of_ten_lines_repeated_is_the_bound(repeats, is_broken):
-    lines = [f"{line} {index}" for index, line in enumerate((LINES + LINES)[: 10 - repeats])] + [
-        f"{LINES[0]} 0"
-    ] * repeats
+    lines = [f"{LINES[0]} {index}" for index in [*range(10 - repeats), *[0] * repeats]]  # all of one length
     assert measured("\n".join(lines), "repeated_line_fraction") == pytest.approx(repeats / 10)
     assert ("repeated_lines" in broken("\n".join(lines))) == is_broken
 
