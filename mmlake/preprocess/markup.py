@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 from mmlake.formats import sniff
-from mmlake.preprocess.page_parts import keep_parts
+from mmlake.preprocess.page_parts import keep_parts, wrap_loose_sentences
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -71,6 +71,7 @@ def main_text(page: str) -> str:
     _write_formulas(tree)
     keep_parts(tree)
     _unname_words(tree)
+    wrap_loose_sentences(tree)
     _name_paragraphs(tree)
     shown = "".join(tree.xpath("//text()[not(parent::script or parent::style)]"))
     # where an article is short next to its code, what trafilatura falls back on finds more

@@ -16,6 +16,10 @@ _BLANKS = re.compile(r"\s+")
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _CODE = ("code", "tt", "kbd", "samp", "var")
 _MARKS = frozenset((*_CODE, "a", "b", "em", "i", "span", "strong", "sub", "sup", "u", "q", "cite", "abbr", "small"))
+_HOLDERS = ("div", "section", "center", "article", "main", "blockquote")
+_INLINE = frozenset(
+    (*_MARKS, "br", "font", "big", "strike", "s", "del", "ins", "mark", "dfn", "time", "img", "wbr", "nobr")
+)
 _MIN_NAMED = 2  # sections that keep their names anyway: one alone may be the article around a box "Related posts"
 _EMBEDDED = re.compile(r"(?:\A|\s)embed(?:ded)?(?:\s|\Z)")
 _OTHER_SITES = ("iframe", "object", "embed", "video", "audio", "script", "blockquote")  # how players and posts come
@@ -143,3 +147,39 @@ def _unname_embedded(tree: HtmlElement) -> None:
 
 def _num_words(element: HtmlElement) -> int:
     return len(_LETTERS.findall(element.text_content()))
+
+
+def wrap_loose_sentences(tree: HtmlElement) -> None:
+    """Makes paragraphs of the sentences that lie between the blocks of a body or of a box without a name, as browsers
+    show them (CSS 2.1, anonymous block boxes), where the page has paragraphs: of such text trafilatura keeps what
+    stands behind one of them. Of a page without any it takes all text, which one paragraph would end."""
+    if all(_num_words(one) < _MIN_SENTENCE_WORDS for one in tree.iter("p")):
+        return
+    for holder in list(tree.iter("body", *_HOLDERS)):
+        is_named = holder.tag != "body" and any(holder.get(name) for name in ("class", "id", "role"))
+        if not is_named and any(isinstance(child.tag, str) and child.tag not in _INLINE for child in holder):
+            _wrap_runs(holder)
+
+
+def _wrap_runs(holder: HtmlElement) -> None:
+    run: list[HtmlElement] = []
+    before: HtmlElement | None = None  # the block above the run; its tail is where the run begins
+    for child in [*holder, None]:
+        if child is not None and isinstance(child.tag, str) and child.tag in _INLINE:
+            run.append(child)
+            continue
+        text = (holder.text if before is None else before.tail) or ""
+        num_linked = sum(_num_words(link) for part in run for link in part.iter("a"))
+        num_words = len(_LETTERS.findall(text)) + sum(
+            _num_words(part) + len(_LETTERS.findall(part.tail or "")) for part in run
+        )
+        if num_words >= max(_MIN_SENTENCE_WORDS, 2 * num_linked):
+            paragraph = holder.makeelement("p")
+            paragraph.text = text
+            holder.insert(0 if before is None else holder.index(before) + 1, paragraph)
+            if before is None:
+                holder.text = None
+            else:
+                before.tail, paragraph.tail = None, None
+            paragraph.extend(run)
+        before, run = child, []

@@ -94,3 +94,30 @@ def test_hostile_parts_take_time_in_proportion() -> None:
     before = time.process_time()
     keep_parts(tree)
     assert time.process_time() - before < 3
+
+
+def _ferry(hour: int) -> str:
+    return f"The ferry to the island leaves at {hour} in the morning and comes back unless the wind is too strong. " * 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{0}<div><p>{1}</p></div>{2}<div>{3}</div>{4}",
+        "<center><h1>Times</h1></center><font size=2>{0}</font><p>{1}</p><blockquote>{2}</blockquote>{3}<hr>{4}",
+        "<h1>Times</h1>{0}<p>{1}</p>{2}<h2>Winter</h2>{3}<p>{4}</p>",
+    ],
+    ids=["between boxes", "in a font", "behind headings"],
+)
+def test_sentences_between_blocks_are_paragraphs(body: str) -> None:
+    """Pages of the nineties have text that lies in no element of its own; browsers show it as a block."""
+    text = main_text(f"<html><body>{body.format(*map(_ferry, range(5, 10)))}</body></html>")
+    assert [hour for hour in range(5, 10) if f"leaves at {hour} " in text] == [5, 6, 7, 8, 9]
+
+
+def test_loose_menus_and_pages_without_paragraphs_stay_as_they_are() -> None:
+    menu = " | ".join(f'<a href="/{hour}">The ferry of {hour} in the morning</a>' for hour in range(5, 10))
+    page = f"<html><body>{menu}<div><p>{_ferry(5)}</p><p>{_ferry(6)}</p></div></body></html>"
+    assert "The ferry of 7" not in main_text(page)
+    boxes = f"<html><body>{_ferry(5)}<div>{_ferry(6)}</div><div><span>{_ferry(7)}</span></div></body></html>"
+    assert all(f"leaves at {hour} " in main_text(boxes) for hour in (5, 6, 7))
