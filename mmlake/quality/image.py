@@ -39,8 +39,23 @@ def image_measures(subject: Subject) -> Measures:
         "aspect_ratio": max(width_px, height_px) / max(1, min(width_px, height_px)),
         "luma_mean": float(luma_HW.mean()),
         "luma_std": float(luma_HW.std()),
+        **_levels(luma_HW),
         "blur": focus_blur(luma_HW, parts=_PARTS),
         **fidelity(picture),
+    }
+
+
+def _levels(luma_HW: np.ndarray) -> Measures:
+    """How the grey levels are spread: those that a twentieth lies at or below and that all but a hundredth does, and
+    the Shannon entropy of the histogram in bits, 0 to 8. cleanvision calls a picture light where the first is above
+    .95 of white, dark where the second is below .32."""
+    low, high = np.percentile(luma_HW, (5, 99))
+    shares = np.bincount(np.rint(luma_HW).astype(np.int64).clip(0, 255).ravel(), minlength=256) / luma_HW.size
+    some = shares[shares > 0]
+    return {
+        "luma_p5": float(low),
+        "luma_p99": float(high),
+        "entropy_bits": max(0.0, float(-(some * np.log2(some)).sum())),
     }
 
 
@@ -113,11 +128,14 @@ IMAGE_MEASUREMENTS = (
     Measurement(
         name="image",
         modalities=("image",),
-        measures=("min_side_px", "aspect_ratio", "luma_mean", "luma_std", "blur", *FIDELITY_MEASURES),
+        measures=(
+            *("min_side_px", "aspect_ratio", "luma_mean", "luma_std", "luma_p5", "luma_p99", "entropy_bits", "blur"),
+            *FIDELITY_MEASURES,
+        ),
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="14",
+        revision="15",
     ),
     DAMAGE_MEASUREMENT,
 )

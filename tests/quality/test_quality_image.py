@@ -113,3 +113,15 @@ def test_of_a_picture_in_pieces_the_sharpest_counts_as_if_it_were_alone():
     alone = min(blur(sharp[place]) for place in places)
     assert focus_blur(plane, parts=8) == pytest.approx(alone, abs=0.05)
     assert blur(plane) > alone + 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_spread_of_grey_levels_is_that_of_pillow_and_numpy(store, seed) -> None:
+    """Dark, light and uniform pictures are found by these, as cleanvision does; a whole picture has no entropy."""
+    levels = np.random.default_rng(seed).integers(0, 60 + 40 * seed, (96, 64), dtype=np.uint8)
+    found, shown = measures_of(image_track(store, Image.fromarray(levels)), store), Image.fromarray(levels)
+    assert found["entropy_bits"] == pytest.approx(shown.entropy(), abs=1e-9)
+    assert (found["luma_p5"], found["luma_p99"]) == tuple(np.percentile(levels, (5, 99)))
+    for level in (0, 255):
+        found = measures_of(image_track(store, Image.new("L", (200, 200), level)), store)
+        assert (found["luma_p5"], found["luma_p99"], found["entropy_bits"]) == (level, level, 0)
