@@ -28,9 +28,9 @@ class Criterion:
     # of what the criteria of these names count
     recoded: str = ""
     no_less: tuple[str, ...] = ()
-    # the names of criteria, whether a file lost nothing, the rate of one that did, and up to where it has sound, of
-    # whose pairs the matcher says what lies between them: the file without loss gives way where that is no codec, the
-    # lossy one where it is, and what several others were made of stays (`mmlake.dedup.stars.saved`)
+    # the names of criteria, whether a file lost nothing, the rate of one that did, its channels, and up to where it has
+    # sound, of whose pairs the matcher says what lies between them: the file without loss gives way where that is no
+    # codec, the lossy one where it is, and what several others were made of stays (`mmlake.dedup.stars.saved`)
     files: tuple[str, ...] = ()
     # the name of a criterion of two numbers: what several others were made of does not go for this one, but for what
     # has a third more of both

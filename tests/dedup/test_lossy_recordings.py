@@ -12,9 +12,10 @@ from imageio_ffmpeg import get_ffmpeg_exe
 
 from benchmarks.dedup_edits.audio import inspected, near_pairs, song
 from mmlake.dedup import DedupSettings
-from mmlake.dedup.audio import anchors
+from mmlake.dedup.audio import anchors, fingerprints
 from mmlake.dedup.matching import DECODERS_DB, UNLOST_DB
 from mmlake.dedup.stars.saved import Files, by_codecs
+from mmlake.dedup.stars.survivors import Standing
 
 RATE_HZ = 44_100
 CODECS = {
@@ -111,10 +112,11 @@ def test_silence_and_what_is_shorter_than_a_moment_have_no_anchors():
     assert np.isnan(anchors.coded_db(empty, empty))
 
 
-def stay(apart, is_lossless):
-    """Positions that stay. apart: (copy, original) -> dB."""
+def stay(apart, is_lossless, kbps=None):
+    """Positions that stay. apart: (copy, original) -> dB. kbps: of one channel that reaches to 16 kHz."""
     num = len(is_lossless)
-    files = Files(np.array(is_lossless, np.float64), np.full(num, 128.0), np.full((num, 2), 16_000.0))
+    rates = np.full(num, 128.0) if kbps is None else np.array(kbps, np.float64)
+    files = Files(np.array(is_lossless, np.float64), rates, np.ones(num), np.full((num, 2), 16_000.0))
 
     def made_of(copies, originals):
         pairs = zip(copies.tolist(), originals.tolist(), strict=True)
@@ -130,3 +132,51 @@ def test_what_several_were_saved_of_stays_before_what_a_copy_was_saved_as():
     assert stay({(0, 1): 0.0, (0, 4): 0.5}, [0, 1, 1, 1, 1]) == [2, 3, 4]  # with one copy it may have been decoded
     assert stay({}, [0, 1]) == [0, 1]
     assert stay({}, [0, 0]) == [0, 1]
+
+
+@pytest.mark.parametrize("rms_db", [-45, -52])
+def test_rounding_of_a_faint_recording_is_no_codec(tmp_path, rms_db):
+    """16 bits move the valleys of its spectrum as a codec does, and once more where it was made quieter."""
+    sound = song(np.random.default_rng(4), 6.0, 16_000)
+    sound *= 10 ** (rms_db / 20) / np.sqrt((sound**2).mean())
+    soundfile.write(tmp_path / "a.wav", sound, 16_000, subtype="PCM_16")
+    ffmpeg("-i", tmp_path / "a.wav", "-b:a", "64k", tmp_path / "a.mp3")
+    ffmpeg("-i", tmp_path / "a.mp3", "-c:a", "pcm_s16le", tmp_path / "b.wav")
+    samples, rate_hz = soundfile.read(tmp_path / "b.wav")
+    soundfile.write(tmp_path / "c.wav", 0.7 * samples, rate_hz, subtype="PCM_16")
+    files = {name: inspected(tmp_path / name) for name in ("a.wav", "a.mp3", "b.wav", "c.wav")}
+    assert survivors(files, "a.mp3", "b.wav") == {"a.mp3"}
+    assert survivors(files, "a.mp3", "c.wav") == {"a.mp3"}
+    assert survivors(files, "a.mp3", "a.wav") == {"a.wav"}
+
+
+def test_a_lossy_file_stays_before_what_was_coded_from_it_with_more_bits(tmp_path):
+    """No encoder leaves so little of what 64 kbit/s take away, so the one with fewer bits came first; of two that were
+    coded from one source that with more bits stays."""
+    soundfile.write(tmp_path / "a.wav", song(np.random.default_rng(8), 6.0, RATE_HZ), RATE_HZ, subtype="PCM_16")
+    ffmpeg("-i", tmp_path / "a.wav", "-b:a", "64k", tmp_path / "a.mp3")
+    ffmpeg("-i", tmp_path / "a.wav", "-b:a", "320k", tmp_path / "b.mp3")
+    ffmpeg("-i", tmp_path / "a.mp3", "-b:a", "320k", tmp_path / "c.mp3")
+    files = {name: inspected(tmp_path / name) for name in ("a.mp3", "b.mp3", "c.mp3")}
+    assert survivors(files, "a.mp3", "c.mp3") == {"a.mp3"}
+    assert survivors(files, "a.mp3", "b.mp3") == {"b.mp3"}
+
+
+@pytest.mark.parametrize(("kbps", "least_db"), [(100, 0.4), (150, 0.12), (170, UNLOST_DB)])
+def test_what_an_encoder_leaves_at_the_least_depends_on_its_bits(kbps, least_db):
+    """0 has fewer bits than 1; where 1 is nearer than the encoder of 0 leaves its source, it was coded from 0. 2 has no
+    loss, and less lies between it and 0 than that."""
+    assert stay({(0, 1): least_db - 0.002}, [0, 0], [kbps, 320]) == [0]
+    assert stay({(0, 1): least_db + 0.002}, [0, 0], [kbps, 320]) == [0, 1]
+    assert stay({(0, 1): least_db - 0.002}, [0, 0], [kbps, kbps]) == [0, 1]
+    apart = {(0, 1): least_db - 0.002, (0, 2): least_db - 0.002, (1, 2): 0.02}
+    assert stay(apart, [0, 0, 1], [kbps, 320, np.nan]) == [0]
+
+
+def test_the_reason_says_that_the_other_one_was_coded_from_it():
+    known = {"rate": (64.0, 320.0), "lossless": (0.0, 0.0)}
+    values = np.array([known.get(one.name, (np.nan, np.nan)) for one in fingerprints.FIDELITY]).T
+    nothing = np.zeros(2, np.int64)
+    standing = Standing(np.arange(2), nothing, nothing == 0, fingerprints.FIDELITY, values)
+    assert "the other one was coded from, with more bits" in standing.reason(0, 1)
+    assert "more bits a second for its codec" in standing.reason(1, 0)

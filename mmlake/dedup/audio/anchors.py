@@ -38,6 +38,13 @@ _SCALED_DB = (-0.8, 0.3)  # what encoders change the level by: LAME takes .45 dB
 # what noise fills valleys by, in dB and of their distance: one that has them filled is no original
 _FILLED_DB, _FILLED = 0.25, 0.6
 _SHARE, _CODED_SHARE, _LEAST = 0.35, 0.5, 2  # of the moments of the one that has fewer, and how many
+# rounding to 16 bits at 16 kHz in the units of levels (its mean square is a twelfth of a step squared, a Hann window
+# leaves .375 of it), and what noise moves a level by that is as strong: the median of its part along the phase of a
+# partial. Of faint recordings rounding moves valleys by tenths of a decibel, as codecs do. Medians of a few groups
+# differ, so up to 1.5 times as much is rounding, and what it moves by more than half a decibel says nothing
+_ROUNDING_DB = 10 * math.log10(_WINDOW * 0.375 * 2.0**-30 / 12)
+_MOVED_DB = 0.6745 * 20 / math.log(10) / math.sqrt(2)
+_SLACK, _MOST_ROUNDED_DB = 1.5, 0.5
 
 
 class Anchors(NamedTuple):
@@ -52,8 +59,8 @@ class Apart(NamedTuple):
 
     num: int  # moments
     share: float  # of those of the one that has fewer
-    loud: float  # without the gain
-    weak: float  # the same of the valleys; NaN where nothing is so weak
+    loud: float  # without the gain, beyond what rounding to 16 bits moves levels by
+    weak: float  # the same of the valleys; NaN where nothing is so weak, or rounding alone moves it
     raised: float  # valleys of the one over those of the other, the mean
     gain: float  # of the one over the other
 
@@ -117,26 +124,32 @@ def apart(one: Anchors, other: Anchors) -> Apart | None:
     chosen = is_near_MM[np.argmax(is_near_MM.sum(axis=1))]  # as most of them are shifted
     rows, best = rows[chosen], best[chosen]
     share = len(rows) / min(mean_AB.shape)
-    either_MG = (one.levels_AG[rows] + other.levels_AG[best]) / 2
-    return _measured(apart_ABG[rows, best], either_MG, both_ABG[rows, best], share)
+    pairs_2MG = np.stack((one.levels_AG[rows], other.levels_AG[best]))
+    return _measured(pairs_2MG, both_ABG[rows, best], share)
 
 
-def _measured(
-    apart_MG: NDArray[np.float32], either_MG: NDArray[np.float32], is_loud_MG: NDArray[np.bool_], share: float
-) -> Apart:
-    """The same of their common moments. either_MG: the mean level of both."""
+def _measured(levels_2MG: NDArray[np.float32], is_loud_MG: NDArray[np.bool_], share: float) -> Apart:
+    """The same of their common moments. levels_2MG: those of both."""
+    apart_MG, either_MG = levels_2MG[0] - levels_2MG[1], levels_2MG.mean(axis=0)
+    rounded_MG = _MOVED_DB * 10 ** ((_ROUNDING_DB - levels_2MG.min(axis=0)) / 20)
     below_MG = either_MG.max(axis=1, keepdims=True) - either_MG
-    is_weak_MG = (below_MG >= _WEAK_DB[0]) & (below_MG <= _WEAK_DB[1])
+    is_weak_MG = (below_MG >= _WEAK_DB[0]) & (below_MG <= _WEAK_DB[1]) & (rounded_MG <= _MOST_ROUNDED_DB)
     louds, weaks, raised, gains = [], [], [], []
-    for apart_G, is_loud_G, is_weak_G in zip(apart_MG, is_loud_MG, is_weak_MG, strict=True):
+    for apart_G, rounded_G, is_loud_G, is_weak_G in zip(apart_MG, rounded_MG, is_loud_MG, is_weak_MG, strict=True):
         gains.append(float(np.median(apart_G[is_loud_G])))
-        louds.append(float(np.median(np.abs(apart_G[is_loud_G] - gains[-1]))))
+        louds.append(_beyond(apart_G[is_loud_G] - gains[-1], rounded_G[is_loud_G]))
         weak = apart_G[is_weak_G] - gains[-1]
         if len(weak) >= _LEAST_WEAK:
-            weaks.append(float(np.median(np.abs(weak))))
+            weaks.append(_beyond(weak, rounded_G[is_weak_G]))
             raised.append(float(weak.mean()))
     weak_dB, raised_dB = (float(np.median(values)) if values else np.nan for values in (weaks, raised))
     return Apart(len(gains), share, float(np.median(louds)), weak_dB, raised_dB, float(np.median(gains)))
+
+
+def _beyond(apart: NDArray[np.float32], rounded: NDArray[np.float32]) -> float:
+    """How far levels are apart, in the median, beyond what rounding moves them by."""
+    moved = _SLACK * float(np.median(rounded))
+    return math.sqrt(max(0.0, float(np.median(np.abs(apart))) ** 2 - moved**2))
 
 
 def _loudest(samples: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -41,7 +41,7 @@ FIDELITY = (
         column="",
         best="",
         recoded=ANCHORS,
-        files=("lossless", "rate", "bandwidth", "sample_rate"),
+        files=("lossless", "rate", "channels", "bandwidth", "sample_rate"),
         says="the lossy file that the other one was saved of",
     ),
     Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),

@@ -1,4 +1,4 @@
-"""Which recordings of a cluster were saved of a lossy one without loss, or coded by a lossy codec from one without.
+"""Which recordings of a cluster were saved of a lossy one without loss, or coded from another one by a lossy codec.
 
 Enters: what lies between two of them, as `mmlake.dedup.matching.MadeOf` says it, and which files are lossy. Leaves: who
 stays, for all that this says.
@@ -28,6 +28,10 @@ _SEVERAL, _SHARE = 3, 0.5  # copies make an original, and half as many another o
 # decoders of Opus differ where it codes speech by SILK, in as many kilobits of MP3 at most; what was coded by so few is
 # further from its source than they are from each other
 _FEW_KBPS = 80.0
+# what an encoder moves levels by at the least where it spends so few bits a second on each Hz of a channel: (bits, dB).
+# Of 10 lossy recordings by 14 codecs and rates the least are .45 and .15, of 12 others .51 and .14
+_LEFT_DB = ((7.0, 0.4), (10.0, 0.12))
+_MORE_BITS = 1.05  # times: less is the same rate
 
 
 class Files(NamedTuple):
@@ -35,11 +39,27 @@ class Files(NamedTuple):
 
     is_lossless: Numbers  # 1 or 0
     kbps: Numbers  # of a lossy one
+    num_channels: Numbers  # that differ
     highest_hz: Numbers  # up to where it has sound, by two measures: of shape (files, 2)
+
+    @classmethod
+    def of(cls, numbers: Numbers) -> Files:
+        """Of what `Criterion.files` names, of shape (..., 5)."""
+        return cls(numbers[..., 0], numbers[..., 1], numbers[..., 2], numbers[..., 3:])
 
     def at(self, rows: Positions) -> Files:
         """Those of some of them."""
-        return Files(self.is_lossless[rows], self.kbps[rows], self.highest_hz[rows])
+        return Files(self.is_lossless[rows], self.kbps[rows], self.num_channels[rows], self.highest_hz[rows])
+
+    @property
+    def left_db(self) -> Numbers:
+        """The distance from its source that the encoder of each leaves at the least; `UNLOST_DB` where bits suffice for
+        a copy that is as good, or are unknown."""
+        bits = self.kbps * 1_000 / np.maximum(self.num_channels, 1) / self.highest_hz.min(axis=-1)
+        left_db = np.full(bits.shape, UNLOST_DB)
+        for few, least_db in reversed(_LEFT_DB):
+            left_db[bits < few] = least_db
+        return left_db
 
     def may_be_of(self, its: Files) -> Mask:
         """Of pairs whether the one has nothing above what the other one has: a codec adds no frequencies, though some
@@ -55,16 +75,35 @@ def are_originals(pairs_P2: Positions, made_of: MadeOf, files_P2: Files) -> Mask
     for one, other in ((0, 1), (1, 0)):
         apart_db = made_of(pairs_P2[:, one], pairs_P2[:, other]).astype(np.float64)
         files, its = (Files(*(numbers[:, side] for numbers in files_P2)) for side in (one, other))
-        is_saved = _are_saved(apart_db, its.kbps) & (files.is_lossless == 1) & (its.is_lossless == 0)
-        is_coded = (apart_db > DECODERS_DB) & files.may_be_of(its)
+        is_saved = _are_saved(apart_db, its) & (files.is_lossless == 1) & (its.is_lossless == 0)
+        is_coded = (apart_db > DECODERS_DB) & files.may_be_of(its) & ~_are_saved(apart_db, files)
         is_copy[:, one] = is_saved | (is_coded & (files.is_lossless == 0) & (its.is_lossless == 1))
+        is_copy[:, one] |= are_coded_up(apart_db, files, its)
     return ~is_copy
 
 
-def _are_saved(apart_db: Numbers, kbps: Numbers) -> Mask:
-    """Whether nothing, or no more than two decoders differ by, lies between a lossy file and one without loss."""
-    saved: Mask = (apart_db <= UNLOST_DB) | ((apart_db <= DECODERS_DB) & (kbps < _FEW_KBPS))
+def _are_saved(apart_db: Numbers, lossy: Files) -> Mask:
+    """Whether nothing, no more than two decoders differ by, or less than its encoder leaves lies between a lossy file
+    and one without loss."""
+    is_low = lossy.kbps < _FEW_KBPS
+    saved: Mask = (apart_db <= lossy.left_db) | ((apart_db <= DECODERS_DB) & is_low)
     return saved
+
+
+def are_coded_up(apart_db: Numbers, copies: Files, originals: Files) -> Mask:
+    """Which lossy files with more bits a second were coded from those with fewer: the two are nearer than the encoder
+    of the latter leaves its source, so it had neither the former nor what that was coded from."""
+    are_lossy = (copies.is_lossless == 0) & (originals.is_lossless == 0)
+    have_more = copies.kbps > _MORE_BITS * originals.kbps
+    coded_up: Mask = are_lossy & have_more & (apart_db <= originals.left_db)
+    return coded_up
+
+
+def why_coded_up(files_2: Files) -> str:
+    """Why the first of two stays that no criterion prefers: both are lossy, and the other one has more bits a second;
+    else empty."""
+    is_up = (files_2.is_lossless == 0).all() and files_2.kbps[1] > files_2.kbps[0]
+    return "the lossy file that the other one was coded from, with more bits a second" if is_up else ""
 
 
 def by_codecs(units_N: Positions, made_of: MadeOf, files_N: Files) -> Mask:
@@ -76,19 +115,25 @@ def by_codecs(units_N: Positions, made_of: MadeOf, files_N: Files) -> Mask:
     """
     num = len(units_N)
     lossy, kept = np.flatnonzero(files_N.is_lossless == 0), np.flatnonzero(files_N.is_lossless == 1)
-    if not len(lossy) or not len(kept):
+    if not len(lossy):
         return np.ones(num, np.bool_)
-    apart_LK = _apart(made_of, units_N[lossy], units_N[kept])
-    is_saved_LK = _are_nearest(apart_LK, _are_saved(apart_LK, files_N.kbps[lossy, None]))
+    files_L = files_N.at(lossy)
     made = np.zeros((num, num), np.bool_)  # of the row from the column
+    all_LL = _apart(made_of, units_N[lossy], units_N[lossy])
+    is_up_LL = are_coded_up(all_LL, files_L.at(np.arange(len(lossy))[:, None]), files_L.at(np.arange(len(lossy))[None]))
+    made[np.ix_(lossy, lossy)] = is_up_LL
+    if not len(kept):
+        return _stay(made, files_N.is_lossless == 0)
+    apart_LK = _apart(made_of, units_N[lossy], units_N[kept])
+    is_saved_LK = _are_nearest(apart_LK, _are_saved(apart_LK, files_N.at(lossy[:, None])))
     made[np.ix_(kept, lossy)] = is_saved_LK.T
     may_LK = files_N.at(lossy[:, None]).may_be_of(files_N.at(kept[None]))
     direct_LK = np.where((apart_LK > DECODERS_DB) & may_LK & ~is_saved_LK.any(axis=0), apart_LK, np.inf)
     num_saved_L = is_saved_LK.sum(axis=1)
-    apart_LL = _by_way(made_of, units_N[lossy], files_N.at(lossy), num_saved_L)
+    apart_LL = np.where(is_up_LL.T, np.inf, _by_way(all_LL, files_L, num_saved_L))
     nearest_L1 = np.minimum(direct_LK.min(axis=1), apart_LL.min(axis=1))[:, None]
     is_by_way_LL = np.isfinite(apart_LL) & (apart_LL <= _AS_NEAR * nearest_L1)
-    made[np.ix_(lossy, lossy)] = is_by_way_LL
+    made[np.ix_(lossy, lossy)] |= is_by_way_LL
     is_direct_LK = np.isfinite(direct_LK) & (direct_LK <= _NEAR * nearest_L1) & ~is_by_way_LL.any(axis=1)[:, None]
     for row, column in np.argwhere(is_direct_LK).tolist():
         num_saved = int(num_saved_L[row])
@@ -118,14 +163,12 @@ def _are_nearest(apart_LK: Numbers, is_saved_LK: Mask) -> Mask:
     return nearest
 
 
-def _by_way(made_of: MadeOf, units_L: Positions, files_L: Files, num_saved_L: Positions) -> Numbers:
-    """How far each lossy file is from each that more others were saved of, and that it may be of; inf of others."""
-    if not num_saved_L.any():
-        return np.full((len(units_L), len(units_L)), np.inf)
-    rows, columns = np.indices((len(units_L), len(units_L)))
+def _by_way(all_LL: Numbers, files_L: Files, num_saved_L: Positions) -> Numbers:
+    """How far each lossy file is from each that more others were saved of, and that it may be of; inf of others.
+    all_LL: how far each is from each."""
+    rows, columns = np.indices((len(all_LL), len(all_LL)))
     may_be = files_L.at(rows).may_be_of(files_L.at(columns)) & (num_saved_L[columns] > num_saved_L[rows])
-    apart_LL = _apart(made_of, units_L, units_L)
-    return np.where(may_be & (apart_LL >= 0), apart_LL, np.inf)
+    return np.where(may_be & (all_LL >= 0), all_LL, np.inf)
 
 
 def _num_shown(made_of: MadeOf, units_K: Positions, at: int) -> int:

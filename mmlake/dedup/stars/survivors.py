@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.criteria import CLOSENESS, Criterion
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.stars.outdone import by_both, by_both_of, by_its_original, copies_among
-from mmlake.dedup.stars.saved import Files, are_originals, by_codecs
+from mmlake.dedup.stars.saved import Files, are_originals, by_codecs, why_coded_up
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,19 +252,20 @@ class Standing:
             return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
         if self.is_clean[keeper] != self.is_clean[goer]:
             return "clean before flagged"
-        of_cluster = ""
+        of_cluster = coded_up = ""
         values = zip(self.criteria, self.values[keeper].tolist(), self.values[goer].tolist(), strict=True)
         for at, (criterion, one, other) in enumerate(values):
             if criterion.recoded:
                 if criterion.recoded == method and self._is_original(at, keeper, goer):
                     return criterion.says
+                coded_up = why_coded_up(self._files(np.array([keeper, goer]), at)) if criterion.files else ""
             elif criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
             elif criterion.best and (criterion.is_of_pairs or one != other) and self._is_better(at, keeper, goer):
                 numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
                 measured = f"{criterion.says}: {criterion.column}={numbers}"
                 return f"{of_cluster}, or as close and {measured}" if of_cluster else measured
-        return of_cluster
+        return of_cluster or coded_up
 
     def _is_better(self, at: int, keeper: int, goer: int) -> bool:
         one, other = self.values[keeper, at], self.values[goer, at]
@@ -282,8 +283,7 @@ class Standing:
         return self._as_good(at, one, other) and not self._as_good(at, other, one)
 
     def _files(self, units: Positions, at: int) -> Files:
-        is_lossless, kbps, *highest_hz = (self._named(name) for name in self.criteria[at].files)
-        return Files(self.values[units, is_lossless], self.values[units, kbps], self.values[units][..., highest_hz])
+        return Files.of(self.values[units][..., [self._named(name) for name in self.criteria[at].files]])
 
     def _is_original(self, at: int, keeper: int, goer: int) -> bool:
         """Whether a pair with the criterion's method says that the one that stays is the original."""
