@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ import pyarrow.parquet as pq
 from mmlake import schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas.table import TableSchema
-from mmlake.store import AtomicFile
 
 ROW_GROUP_ROWS = 16_384
 _BLOCK_BYTES = 1 << 20
@@ -30,16 +30,21 @@ _BLOCK_BYTES = 1 << 20
 class WrittenTable:
     """A table that is on the disk, in a file that has no name yet."""
 
-    file: AtomicFile
+    file: IO[bytes]
     data_version: str  # SHA-256 of the file
     num_rows: int
     size_bytes: int
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Some of its columns, `narrowed`."""
-        with pq.ParquetFile(self.file.path) as file:
-            groups = [narrowed(part, columns) for part in row_groups(file, columns)]
-        return pa.concat_tables(groups).unify_dictionaries()
+        file = pq.ParquetFile(self.file)
+        return pa.concat_tables([narrowed(part, columns) for part in row_groups(file, columns)]).unify_dictionaries()
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes of the file, some at a time."""
+        self.file.seek(0)
+        while block := self.file.read(_BLOCK_BYTES):
+            yield block
 
 
 def narrowed(part: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -62,12 +67,13 @@ def encoded(table: pa.Table) -> bytes:
 
 @contextmanager
 def written(directory: Path, schema: TableSchema, parts: Iterable[pa.Table], what: str) -> Iterator[WrittenTable]:
-    """The rows in a file of the directory, the same bytes as those of `encoded`; gone with the context where nobody
-    named it.
+    """The rows in a file of the directory, the same bytes as those of `encoded`; gone with the context, and with the
+    process. It has no name, since it may wait for hours until its next rows are made, and nobody shall take it for one
+    that was left behind.
 
     parts: of the schema, sorted by its key within and from one to the next. Raises SchemaMismatch, naming `what`, where
     they are not, or where a part does not keep the schema."""
-    with AtomicFile(directory) as file:
+    with tempfile.TemporaryFile(dir=directory) as file:
         sink, num_rows = _Hashed(file), 0
         with pq.ParquetWriter(
             pa.PythonFile(sink, mode="w"), schema.arrow, compression="zstd", write_page_checksum=True
@@ -77,7 +83,6 @@ def written(directory: Path, schema: TableSchema, parts: Iterable[pa.Table], wha
                 num_rows += group.num_rows
             if not num_rows:
                 writer.write_table(schemas.empty(schema))
-        file.sync()
         yield WrittenTable(file, sink.hash.hexdigest(), num_rows, sink.num_bytes)
 
 
@@ -120,7 +125,7 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 class _Hashed(io.RawIOBase):
     """Writes to the file, and hashes and counts what goes there."""
 
-    def __init__(self, file: AtomicFile) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
         self._file, self.hash, self.num_bytes = file, hashlib.sha256(), 0
 
@@ -156,10 +161,10 @@ def check_key(what: str, schema: TableSchema, table: pa.Table) -> None:
         )
 
 
-def row_groups(file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of the file, a row group at a time; one without rows where it has none."""
+def row_groups(file: pq.ParquetFile, columns: Sequence[str], *, use_threads: bool = False) -> Iterator[pa.Table]:
+    """The rows of the file, a row group at a time; one table without rows where it has none."""
     if not file.metadata.num_rows:
         yield file.read(columns=list(columns), use_threads=False)
         return
     for at in range(file.metadata.num_row_groups):
-        yield file.read_row_group(at, columns=list(columns), use_threads=False)
+        yield file.read_row_group(at, columns=list(columns), use_threads=use_threads)

@@ -161,12 +161,7 @@ class Tables:
             size_bytes=table.size_bytes,
             **stamp,  # type: ignore[arg-type]
         )
-
-        def put(path: Path) -> None:
-            table.file.rename_to(path)
-            sync_directory(path.parent)
-
-        return self._stamped(slot, made, put)
+        return self._stamped(slot, made, partial(write_atomically, data=table.blocks()))
 
     def _stamped(self, slot: Slot, made: Stamp, put: Callable[[Path], None]) -> Stamp:
         """Put the rows in place, and their stamp behind them."""
@@ -240,7 +235,8 @@ class Tables:
                 raise self._corrupt(slot, stamp)
             source.seek(0)
             file = _parquet(source)
-            yield from row_groups(file, _wanted(file.schema_arrow.names, columns, slot, stamp))
+            names = _wanted(file.schema_arrow.names, columns, slot, stamp)
+            yield from row_groups(file, names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
 
     def _required(self, slot: Slot) -> Stamp:
         """The stamp. Raises MmlakeError where the table was never made."""
@@ -284,6 +280,11 @@ class Tables:
         """(shard, rows) of every shard of a row table, in order of the shard's name, one in memory at a time."""
         for shard in self.shards(table, modality):
             yield shard, self.read(Slot(table, modality, shard), columns=columns)
+
+    def scan_parts(self, table: str, modality: str, *, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """The rows of every shard in the same order, a row group of one in memory at a time."""
+        for shard in self.shards(table, modality):
+            yield from self.parts(Slot(table, modality, shard), columns=columns)
 
     def concat(self, table: str, modality: str, *, columns: list[str] | None = None) -> pa.Table:
         """The rows of all shards in one table; meant for narrow columns. Raises SchemaMismatch where a shard's table is

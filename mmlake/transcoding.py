@@ -39,7 +39,7 @@ def transcode_films(
 
 
 def _films(lake: Lake) -> Iterator[str]:
-    for _, tracks in lake.tables.scan("tracks", "video", columns=["digest", "status"]):
+    for tracks in lake.tables.scan_parts("tracks", "video", columns=["digest", "status"]):
         yield from (row["digest"] for row in tracks.to_pylist() if row["status"] == "ok")
 
 

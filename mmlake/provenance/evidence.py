@@ -167,7 +167,7 @@ def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, A
     """Keyframes and audio tracks whose digest begins with the prefix: (kind, origin), the first parent by digest."""
     found: dict[Digest, tuple[str, dict[str, Any]]] = {}
     for modality in _modalities(tables, "tracks"):
-        for _, part in tables.scan("tracks", modality, columns=["digest", *_SINGLE, "keyframes"]):
+        for part in tables.scan_parts("tracks", modality, columns=["digest", *_SINGLE, "keyframes"]):
             for name, kind in _SINGLE.items():
                 tracks_found = part.filter(pc.fill_null(pc.starts_with(part.column(name), prefix), False))
                 for row in tracks_found.select(["digest", name]).to_pylist():

@@ -227,7 +227,7 @@ def _source_fields(lake: Lake) -> dict[str, catalog.FieldTypes]:
     found: dict[str, catalog.FieldTypes] = {}
     for modality in lake.parts.modalities:
         types = found[modality] = catalog.FieldTypes()
-        for _, items in lake.tables.scan("items", modality, columns=["digest", "metadata_json"]):
+        for items in lake.tables.scan_parts("items", modality, columns=["digest", "metadata_json"]):
             types.add(items.filter(items.column("digest").is_valid()).column("metadata_json").to_pylist())
     return found
 

@@ -85,11 +85,10 @@ def unit_tracks_of(lake: Lake, modality: str, share: Share) -> pa.Table:
 
 
 def _parts(lake: Lake, table: str, modality: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """The table of each shard; without rows, one of the schema."""
+    """The rows of each shard, some at a time; without any, a table of the schema."""
     names = columns or schemas.TABLES[table].arrow.names
     yield schemas.TABLES[table].arrow.empty_table().select(names)
-    for _, part in lake.tables.scan(table, modality, columns=names):
-        yield part
+    yield from lake.tables.scan_parts(table, modality, columns=names)
 
 
 def _joined(parts: Iterator[pa.Table]) -> pa.Table:

@@ -48,7 +48,7 @@ def plan(lake: Lake, *, reads_per_month: float) -> pa.Table:
 def _derived_bytes(lake: Lake, modality: str) -> int:
     """Bytes of the keyframes and sound tracks that decoding the modality put into the store."""
     digests: set[str] = set()
-    for _, tracks in lake.tables.scan("tracks", modality, columns=["audio_digest", "frames_digest", "keyframes"]):
+    for tracks in lake.tables.scan_parts("tracks", modality, columns=["audio_digest", "frames_digest", "keyframes"]):
         for name in ("audio_digest", "frames_digest"):
             digests |= set(tracks.column(name).drop_null().to_pylist())
         digests |= {frame["digest"] for frames in tracks.column("keyframes").to_pylist() for frame in frames}

@@ -50,7 +50,7 @@ def _scorers(lake: Lake) -> dict[str, list[str]]:
     """Producer of measures -> its revisions."""
     found: dict[str, set[str]] = {}
     for modality in lake.parts.modalities:
-        for _, rows in lake.tables.scan("measures", modality, columns=["producer", "revision"]):
+        for rows in lake.tables.scan_parts("measures", modality, columns=["producer", "revision"]):
             for row in rows.group_by(["producer", "revision"]).aggregate([]).to_pylist():
                 found.setdefault(str(row["producer"]), set()).add(str(row["revision"]))
     return {name: sorted(revisions) for name, revisions in sorted(found.items())}

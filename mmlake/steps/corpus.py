@@ -137,7 +137,7 @@ def _check_semantic(job: Job, pairs: pa.Table) -> int:
 def _check_pairs(job: Job, pairs: pa.Table, table: str) -> int:
     border = f"{job.modality}: pairs of {table}"
     used = [pairs.select([side]).rename_columns(["digest"]) for side in ("left", "right")]
-    known = (part for _, part in job.lake.tables.scan(table, job.modality, columns=["digest"]))
+    known = job.lake.tables.scan_parts(table, job.modality, columns=["digest"])
     if len(strangers := standing.engine(job).relations.strangers(used, known)):
         contracts.known_keys(border, (), strangers.to_pylist())  # which raises
     return int(pc.count_distinct(pa.concat_tables(used)["digest"]).as_py())

@@ -35,13 +35,12 @@ INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows a
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """The fingerprints of a modality, a shard at a time and as often as they are asked for."""
+    """The fingerprints of a modality, a row group of a shard at a time and as often as they are asked for."""
 
     job: Job
 
     def __iter__(self) -> Iterator[pa.Table]:
-        for _, part in self.job.lake.tables.scan("fingerprints", self.job.modality, columns=PRINTS):
-            yield part
+        yield from self.job.lake.tables.scan_parts("fingerprints", self.job.modality, columns=PRINTS)
 
 
 def engine(job: Job) -> Engine:
@@ -75,8 +74,8 @@ def compared(job: Job) -> pa.Array:
 
 
 def _digests_where(job: Job, table: str, column: str, values: Sequence[str]) -> Iterator[pa.Table]:
-    """The digests of rows that have one of the values in the column, a shard at a time."""
-    for _, part in job.lake.tables.scan(table, job.modality, columns=["digest", column]):
+    """The digests of rows that have one of the values in the column, a row group at a time."""
+    for part in job.lake.tables.scan_parts(table, job.modality, columns=["digest", column]):
         yield part.filter(pc.is_in(part[column], value_set=pa.array(values, pa.string()))).select(["digest"])
 
 
@@ -124,7 +123,7 @@ def _occurrences(job: Job) -> pa.Table:
 
     def rows() -> Iterator[pa.Table]:
         yield pa.table({"digest": pa.array([], pa.string()), "priority": pa.array([], pa.int32())})
-        for _, items in job.lake.tables.scan("items", job.modality, columns=["digest", "source"]):
+        for items in job.lake.tables.scan_parts("items", job.modality, columns=["digest", "source"]):
             items = items.filter(pc.is_valid(items["digest"]))
             known = pc.unique(items["source"])
             of_source = pa.array([priorities.get(one, DEFAULT_PRIORITY) for one in known.to_pylist()], pa.int32())
@@ -140,7 +139,7 @@ def _measured(job: Job, names: list[str]) -> pa.Table:
     wanted = pa.array(names, pa.string())
     parts = [
         part.filter(pc.is_in(part["measure"], value_set=wanted))
-        for _, part in job.lake.tables.scan("measures", job.modality, columns=columns)
+        for part in job.lake.tables.scan_parts("measures", job.modality, columns=columns)
         if names
     ]
     return pa.concat_tables(parts) if parts else schemas.MEASURES.arrow.empty_table().select(columns)

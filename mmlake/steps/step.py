@@ -162,7 +162,7 @@ def _priorities(lake: Lake, modality: str, versions: Mapping[str, str], before: 
     items = f"{modality}/{ITEMS.name}"
     held = _object(before.get(_PRIORITIES, "")) if before.get(items) == versions[items] else None
     if held is None:
-        sources_of = (rows.column("source") for _, rows in lake.tables.scan(ITEMS.name, modality, columns=["source"]))
+        sources_of = (rows["source"] for rows in lake.tables.scan_parts(ITEMS.name, modality, columns=["source"]))
         held = dict.fromkeys(source for column in sources_of for source in column.unique().to_pylist())
     given = sources.priorities(lake.landing, lake.registry.directories())
     return canonical_json({source: given.get(source, DEFAULT_PRIORITY) for source in sorted(held)})

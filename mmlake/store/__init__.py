@@ -16,7 +16,7 @@ size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
 from mmlake.durable import sync_directory
 from mmlake.store.blobs import Blobs, StoreStats
 from mmlake.store.checked_file import checked_file
-from mmlake.store.files import AtomicFile, write_atomically
+from mmlake.store.files import write_atomically
 from mmlake.store.index import Entry, PackIndex
 from mmlake.store.local import BlobStore
 from mmlake.store.location import open_store
@@ -27,7 +27,6 @@ from mmlake.store.settings import StoreSettings
 __all__ = [
     "HEADER_BYTES",
     "PACKED_BELOW_BYTES",
-    "AtomicFile",
     "BlobStore",
     "Blobs",
     "Entry",

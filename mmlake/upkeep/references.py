@@ -46,9 +46,9 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
     """Every list of digests that keeps blobs alive, one in memory at a time."""
     of_tracks = ["digest", "audio_digest", "frames_digest", "keyframes"]
     for tables, modality in itertools.product((lake.tables, aside_tables(lake)), lake.parts.modalities):
-        for _, items in tables.scan("items", modality, columns=["digest", "parent_digest"]):
+        for items in tables.scan_parts("items", modality, columns=["digest", "parent_digest"]):
             yield _digests(items, "digest") + _digests(items, "parent_digest")
-        for _, tracks in tables.scan("tracks", modality, columns=of_tracks):
+        for tracks in tables.scan_parts("tracks", modality, columns=of_tracks):
             frames = pc.struct_field(pc.list_flatten(tracks.column("keyframes")), "digest")
             derived = _digests(tracks, "audio_digest") + _digests(tracks, "frames_digest")
             yield _digests(tracks, "digest") + derived + frames.to_pylist()
@@ -77,7 +77,7 @@ def named_units(lake: Lake) -> set[Digest]:
     found: set[Digest] = set()
     for modality, row in lake.parts.modalities.items():
         if row.splitter is not None:
-            for _, units in lake.tables.scan("units", modality, columns=["digest"]):
+            for units in lake.tables.scan_parts("units", modality, columns=["digest"]):
                 found.update(units.column("digest").to_pylist())
     for version in lake.versions.versions():
         for parts in lake.versions.iter_items(version):

@@ -72,7 +72,7 @@ def usage(lake: Lake) -> Usage:
 
 def _by_source(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
     for modality in lake.parts.modalities:
-        for _, items in lake.tables.scan("items", modality, columns=["digest", "source"]):
+        for items in lake.tables.scan_parts("items", modality, columns=["digest", "source"]):
             yield from zip(items.column("source").to_pylist(), items.column("digest").to_pylist(), strict=True)
 
 

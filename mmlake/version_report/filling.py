@@ -299,7 +299,7 @@ def _notes(lake: Lake, modalities: Sequence[str]) -> list[str]:
     ]
     silent = 0
     for modality in ("audio", "video"):
-        for _, tracks in lake.tables.scan("tracks", modality, columns=["transcript_source"]):
+        for tracks in lake.tables.scan_parts("tracks", modality, columns=["transcript_source"]):
             silent += pc.sum(pc.equal(tracks.column("transcript_source"), "none").cast(pa.int64())).as_py() or 0
     if silent:
         notes.append(

@@ -66,7 +66,7 @@ def _speech(lake: Lake, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     span = facts.get("span") or {}
     lead = next((part["digest"] for part in facts.get("parts", []) if part["role"] in LEADING_ROLES), None)
     film = span.get("parent") or lead
-    for _, rows in lake.tables.scan("tracks", "video", columns=["digest", "speech"]):
+    for rows in lake.tables.scan_parts("tracks", "video", columns=["digest", "speech"]):
         for row in rows.filter(pc.equal(rows["digest"], film)).to_pylist():
             return turns_within(row["speech"] or [], span.get("start_s"), span.get("end_s"))
     return []

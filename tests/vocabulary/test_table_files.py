@@ -119,6 +119,15 @@ def test_parts_are_those_of_the_stamp(tmp_path, columns):
         next(lake.parts(SLOT, columns=["else"]))
 
 
+def test_shards_are_scanned_a_row_group_at_a_time(tmp_path):
+    lake = Tables(tmp_path)
+    for shard, num in (("b", 3), ("a", 15), ("c", 0)):
+        lake.write(Slot("measures", "text", shard), MEASURES, rows(num), **MADE)
+    parts = list(lake.scan_parts("measures", "text", columns=["value"]))
+    assert [part.num_rows for part in parts] == [7, 7, 1, 3, 0]
+    assert pa.concat_tables(parts).equals(lake.concat("measures", "text", columns=["value"]))
+
+
 def test_a_chunked_table_has_the_bytes_of_one_of_one_chunk():
     table = rows(30)
     chunked = pa.concat_tables(cut(table, 4, 5, 6))

@@ -12,7 +12,7 @@ from mmlake.engine import EngineSettings
 from mmlake.lake import Lake
 from mmlake.preprocess.settings import UnitSettings
 from mmlake.settings import Settings
-from mmlake.steps import ROW_STEPS, recheck
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, recheck
 from mmlake.steps.preprocess import unit_track_parts
 from mmlake.steps.step import Job
 from mmlake.tables import Slot
@@ -67,6 +67,9 @@ def test_tables_of_small_row_groups_have_the_rows_of_one(tmp_path, whole, groups
             assert rows_of(lake, Slot(name, modality, shard)) == rows_of(whole, Slot(name, modality, shard))
             assert (found.counts, found.media_bytes) == (stamp.counts, stamp.media_bytes), name
             recheck(ROW_STEPS[name], lake, modality)
+        for name in CORPUS_STEPS:
+            if whole.tables.stamp(Slot(name, modality)) is not None:
+                assert rows_of(lake, Slot(name, modality)) == rows_of(whole, Slot(name, modality)), name
     assert not list((lake.root / "scratch").glob("*"))
 
 
