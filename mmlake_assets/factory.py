@@ -6,7 +6,6 @@ Where some partitions fail for a reason outside the data (a full disk, a lost la
 and the run fails for the others; damaged data never fails a run, it is rows.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 
 import dagster as dg
@@ -20,11 +19,12 @@ from mmlake.tables import Stamp
 from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, EVERYTHING, RANGE_SHARDS, ROWS, VERSIONS, shard_of
 from mmlake_assets.publish_config import MANIFEST_CONFIG, ask_as_configured
+from mmlake_assets.variables import whole_number
 from mmlake_assets.version_columns import VERSION_COLUMNS
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
-BACKFILL_SHARDS = int(os.environ.get("MMLAKE_BACKFILL_SHARDS", "100"))
+BACKFILL_SHARDS = whole_number("MMLAKE_BACKFILL_SHARDS", 100)
 # another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
 GPU_BACKFILL_SHARDS = RANGE_SHARDS
 GPU_POOL = "gpu"

@@ -18,11 +18,12 @@ from mmlake.steps import ROW_STEPS, is_current, row_steps
 from mmlake_assets.follow import publishing
 from mmlake_assets.jobs import VERSION_JOB
 from mmlake_assets.partitions import SHARD_SETS, SHARDS, range_tags, ranges, row_key
+from mmlake_assets.variables import whole_number
 from mmlake_resources import LakeResource
 
 TICK_SHARDS = 1000  # opened and registered per tick: more outlives the daemon's tick timeout; the next tick goes on
 TICK_RUNS = 100  # asked for per tick; shards that follow each other in the order of registration share one
-INTERVAL_S = int(os.environ.get("MMLAKE_INTERVAL_S", "30"))  # between two ticks of a sensor
+INTERVAL_S = whole_number("MMLAKE_INTERVAL_S", 30)  # between two ticks of a sensor
 # A deployment that is still being set up starts with MMLAKE_AUTOMATION=off and switches the sensors on in the UI.
 STATUS = (
     dg.DefaultSensorStatus.STOPPED
