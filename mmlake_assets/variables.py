@@ -6,8 +6,8 @@ from mmlake.errors import SettingsError
 
 
 def whole_number(name: str, default: int) -> int:
-    """The variable's whole number from 1 on; the default where it is not set, or empty, of which 0 stands for as many as
-    the machine has cores. Raises SettingsError."""
+    """The variable's whole number from 1 on; the default where it is not set, or empty. A default of 0 stands for as
+    many as the machine has cores. Raises SettingsError."""
     text = os.environ.get(name, "").strip()
     if not text:
         return default
