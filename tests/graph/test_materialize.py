@@ -220,15 +220,15 @@ def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(
 
     lake = Lake(tmp_path / "killed", landing=done.lake.landing)
     pipeline.refresh(lake)
-    write, allowed = Tables.write, [0]
+    put, allowed = Tables._stamped, [0]
 
     def failing(self, *args, **kwargs):
         allowed[0] -= 1
         if allowed[0] < 0:
             raise KeyboardInterrupt
-        return write(self, *args, **kwargs)
+        return put(self, *args, **kwargs)
 
-    monkeypatch.setattr(Tables, "write", failing)
+    monkeypatch.setattr(Tables, "_stamped", failing)
     for budget in (1, 2, 3, 5, 8, 11, 1000):
         allowed[0] = budget
         try:
@@ -279,7 +279,7 @@ def test_a_failed_run_reports_its_cause_in_our_words_and_ends_with_its_exit_code
 ) -> None:
     """What a person reads after `mmlake run` is neither a class of Dagster nor half of the story."""
     (own.lake.landing.root / "text" / "a.jsonl").write_bytes(make.jsonl([make.prose(70)]))
-    monkeypatch.setattr("mmlake.sources.ingest", _away)
+    monkeypatch.setattr("mmlake.sources.ingested", _away)
     with pytest.raises(MmlakeError) as raised:
         own.again()
     assert raised.value.exit_code == RemoteUnavailable.exit_code
