@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from mmlake import contracts
 from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.schemas import conform
+from mmlake.schemas import conform, empty
 from mmlake.steps import row_versions
 from mmlake.steps.former import former_tables, kept_path
 from mmlake.steps.row_versions import RowVersions
@@ -97,8 +98,8 @@ def run_step(
         stack.enter_context(lake.naming_blobs())
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
             made = step.make(job) if part is None or step.remake is None else step.remake(job, part.rows, part.keys)
-            if not isinstance(made, pa.Table):  # they are made as they are written
-                made = stack.enter_context(lake.tables.written(slot, step.schema, made))
+            if not isinstance(made, pa.Table) and not isinstance(made := _whole_or_parts(step, made), pa.Table):
+                made = stack.enter_context(lake.tables.written(slot, step.schema, made))  # made as they are written
         table = made if isinstance(made, pa.Table) else made.read(_checked(step))
         accounted = step.check(job, table)
         helped_s = lake.executor.taken_cpu_s() if step.gpu and step.in_workers else 0.0
@@ -121,6 +122,16 @@ def run_step(
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
     return Made(slot, stamp, False, inputs, 0 if part is None else _num_standing(step, part))
+
+
+def _whole_or_parts(step: Step, parts: Iterable[pa.Table]) -> pa.Table | Iterator[pa.Table]:
+    """The table, where it is one part: most shards are small, and a file more costs half of what writing their tables
+    does."""
+    rest = iter(parts)
+    begun = list(islice(rest, 2))
+    if len(begun) > 1:
+        return chain(begun, rest)
+    return begun[0] if begun else empty(step.schema)
 
 
 def _checked(step: Step) -> list[str]:

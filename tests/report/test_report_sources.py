@@ -86,7 +86,7 @@ def test_what_has_no_bytes_is_counted_under_the_name_of_its_code(tmp_path) -> No
 def test_speech_of_a_clip_comes_from_the_tracks_of_its_film_on_the_clips_own_clock() -> None:
     spans = [{"start_s": 1.0, "end_s": 4.0}, {"start_s": 11.0, "end_s": 12.0}, {"start_s": 14.0, "end_s": 30.0}]
     rows = pa.table({"digest": ["a", "b"], "speech": [spans, None]})
-    lake = SimpleNamespace(tables=SimpleNamespace(scan=lambda *_, **__: [("films/0", rows)]))
+    lake = SimpleNamespace(tables=SimpleNamespace(scan_parts=lambda *_, **__: [rows]))
     clip = {"span": {"parent": "a", "start_s": 10.0, "end_s": 20.0}}
     assert _speech(lake, clip) == [{"start_s": 1.0, "end_s": 2.0}, {"start_s": 4.0, "end_s": 10.0}]
     whole = {"parts": [{"role": "transcript", "digest": "x"}, {"role": "media", "digest": "a"}]}
