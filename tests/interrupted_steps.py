@@ -8,6 +8,7 @@ and the block that gives it back leaves it locked.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import inspect
 import linecache
 import sys
@@ -45,13 +46,16 @@ def interrupted_at(
                 raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # what is raised in one of its callbacks, of which Hypothesis has one, is lost
     faulthandler.dump_traceback_later(_ENDS_S, exit=True)
     sys.settrace(trace)
     try:
         yield seen
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
         faulthandler.cancel_dump_traceback_later()
 
 
