@@ -63,7 +63,9 @@ def classify(
 
 
 _META = re.compile(rb"<meta\b[^>]{0,2000}>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"""([a-z][a-z0-9_:-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    rb"""(?<![a-z0-9_:-])([a-z][a-z0-9_:-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
+)
 # one that never closes ends with the page: else each start of one would be searched to there
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _AGENT = re.compile(r"\s*([a-z0-9_*-]+)\s*:(.*)", re.IGNORECASE | re.DOTALL)

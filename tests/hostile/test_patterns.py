@@ -11,12 +11,14 @@ from collections.abc import Callable
 
 import pytest
 
+from mmlake.download.classification import _metas
 from mmlake.formats import sniff
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import is_html, strip_tags
 from mmlake.preprocess.text import normalize
 from mmlake.preprocess.transcripts.subtitles import parse_cues
 from mmlake.preprocess.transcripts.utterances import _CLAUSE_END, _SENTENCE_END
+from mmlake.quality.text import MEASURES
 from mmlake.quality.transcript import _spoken
 
 MANY = 100_000
@@ -49,6 +51,10 @@ HOSTILE: dict[str, tuple[Callable[[str], object], str]] = {
     "labels over each other": (parse_cues, GRID.format(num=MANY, rows='0 9 "a" ' * MANY)),
     "blanks in a row of words": (parse_cues, "talk A 0.1 0.2 " + " " * MANY + "a b c"),
     "overrides without an end": (parse_cues, "[Script Info]\nDialogue: 0,0:00:01.0,0:00:02.0,a" + "{\\p" * MANY),
+    "comments of lines without an end": (parse_cues, "<sami><sync start=0>a" + "<!--" * MANY),
+    "words without a blank": (lambda text: [measure(text) for measure in MEASURES.values()], "_" * MANY),
+    "one word": (lambda text: [measure(text) for measure in MEASURES.values()], "a" * MANY),
+    "names without a value": (lambda text: list(_metas(text.encode())), ("<meta " + "a" * 1_900 + ">") * 500),
     "cues without lines": (parse_cues, "00:00:01,000 --> 00:00:02,000\n" * 20_000),
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ _PARAGRAPH = re.compile(r"<p\b([^<>]{0,400})>", re.IGNORECASE)
 _TRACK = re.compile(r"\b(?:class|lang)\s{0,9}=\s{0,9}[\"']?([\w-]{1,80})", re.IGNORECASE)
 _WHO = re.compile(r"\bid\s{0,9}=\s{0,9}[\"']?source\b", re.IGNORECASE)  # who speaks, or the title of what is shown
 _BREAK = re.compile(r"<br\b[^<>]{0,80}>", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][^<>]{0,400}>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"</?[a-z][^<>]{0,400}>|<!--.{0,400}?-->", re.IGNORECASE | re.DOTALL)
 _END = re.compile(r"</body\b|</sami\b", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _FRAMES = re.compile(r"[ \t]*\{[ \t]*(\d{1,9})[ \t]*\}[ \t]*\{[ \t]*(\d{0,9})[ \t]*\}(.*)$")
