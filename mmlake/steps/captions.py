@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -9,7 +11,7 @@ from mmlake import contracts, schemas
 from mmlake.errors import ContractBroken
 from mmlake.schemas.captions import CAPTIONS
 from mmlake.steps.preprocess import among, retried, unit_tracks_of
-from mmlake.steps.step import Job, Step
+from mmlake.steps.step import Before, Job, Step
 from mmlake.tables import Slot
 
 
@@ -17,10 +19,11 @@ def _captions(job: Job) -> pa.Table:
     return _captions_of(job, unit_tracks_of(job), before=_before(job))
 
 
-def _retry_captions(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    rows = among(found, wanted)
+def _retry_captions(job: Job, before: Before) -> Iterator[pa.Table]:
+    rows = before.replaced()
     good = rows.filter(pc.not_equal(rows["status"], "unreadable"))
-    return retried(CAPTIONS, found, wanted, _captions_of(job, among(unit_tracks_of(job), wanted), before=good))
+    again = _captions_of(job, among(unit_tracks_of(job), before.made), before=good)
+    return retried(job, CAPTIONS, before, [again])
 
 
 def _captions_of(job: Job, tracks: pa.Table, *, before: pa.Table | None) -> pa.Table:

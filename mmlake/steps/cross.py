@@ -3,6 +3,8 @@ the lake by themselves meet it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +15,7 @@ from mmlake.records import LEADING_ROLES
 from mmlake.schemas.cross import COMPONENT_FINGERPRINTS, CROSS_PAIRS
 from mmlake.steps import standing
 from mmlake.steps.preprocess import among, retried, unit_tracks_of
-from mmlake.steps.step import Job, Step
+from mmlake.steps.step import Before, Job, Step
 
 _CARRIERS = {"video": "in_films", "audio": "in_recordings"}  # modality -> the column that names what it carries
 
@@ -29,8 +31,9 @@ def _fingerprints(job: Job) -> pa.Table:
     return _fingerprints_of(job, _carrying(job))
 
 
-def _fingerprints_again(job: Job, prints: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(COMPONENT_FINGERPRINTS, prints, wanted, _fingerprints_of(job, among(_carrying(job), wanted)))
+def _fingerprints_again(job: Job, before: Before) -> Iterator[pa.Table]:
+    again = _fingerprints_of(job, among(_carrying(job), before.made))
+    return retried(job, COMPONENT_FINGERPRINTS, before, [again])
 
 
 def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:

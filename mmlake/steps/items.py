@@ -16,7 +16,7 @@ from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.steps import standing
 from mmlake.steps.former import files_kept, kept_path
-from mmlake.steps.step import Job
+from mmlake.steps.step import Before, Job
 from mmlake.store import write_atomically
 from mmlake.tables import Slot
 
@@ -58,17 +58,19 @@ def _known(paths: Iterable[Path]) -> dict[str, list[str]]:
     return known
 
 
-def retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
+def retry_items(job: Job, before: Before) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
     if shard.format == sources.URL_LIST:
         # What an address gives now may be of another modality than the row that failed; what was downloaded before is
         # not downloaded again.
         return pa.concat_tables(make_items(job))
+    items = pa.concat_tables(before.tables(None))
+    before.num_kept = items.num_rows
     return sources.reingest(
         shard,
         job.modality,
         items,
-        wanted=wanted,
+        wanted=before.keys,
         landing=job.lake.landing,
         store=job.lake.store,
         settings=job.lake.settings.sources,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
+from itertools import chain, zip_longest
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,34 +12,40 @@ from mmlake import contracts, preprocess, schemas
 from mmlake.errors import ContractBroken
 from mmlake.schemas.table import TableSchema
 from mmlake.steps import standing
-from mmlake.steps.step import Job
+from mmlake.steps.step import Before, Job
 
 
-def among(table: pa.Table, wanted: frozenset[str], *, column: str = "digest") -> pa.Table:
+def among(table: pa.Table, wanted: pa.Array) -> pa.Table:
     """The rows of these digests."""
-    return table.filter(pc.is_in(table.column(column), value_set=pa.array(sorted(wanted), pa.string())))
+    return table.filter(pc.is_in(table["digest"], value_set=wanted))
 
 
-def retried(
-    schema: TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table, *, column: str = "digest"
-) -> pa.Table:
-    """The table with the rows of these digests in place of what it said of them."""
-    tried = pc.is_in(before.column(column), value_set=pa.array(sorted(wanted), pa.string()))
-    return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
+def retried(job: Job, schema: TableSchema, before: Before, again: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The table in parts: the rows that were made again, in whatever order, among those that stand."""
+    made = (schemas.conform(schema, part) for part in again)
+    return standing.in_order(job, schema, chain(before.kept(), made))
 
 
-def is_of_one_revision(table: pa.Table) -> bool:
-    """Whether one model made all rows: its weights may be other ones under the same settings."""
-    return len(pc.unique(table["revision"])) < 2
+def by_one_model(before: Before, again: Iterable[pa.Table]) -> Iterator[pa.Table] | None:
+    """The rows made again, if the model that makes them also made those that stand; its weights may be other ones under
+    the same settings, and then all rows have to be made."""
+    rest, begun = iter(again), list[pa.Table]()
+    while not begun or not begun[-1].num_rows:
+        if (part := next(rest, None)) is None:
+            break
+        begun.append(part)
+    columns = [before.column, "revision"]
+    stand = (part.filter(pc.invert(before.is_made(part))) for part in before.tables(columns))
+    revisions = {one for part in chain(begun, stand) for one in part["revision"].unique().to_pylist()}
+    return chain(begun, rest) if len(revisions) < 2 else None
 
 
 def make_tracks(job: Job) -> Iterator[pa.Table]:
     return standing.in_order(job, schemas.TRACKS, _tracks_of(job, _items(job)))
 
 
-def retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = pa.concat_tables(_tracks_of(job, among(_items(job), wanted)))
-    return retried(schemas.TRACKS, tracks, wanted, again)
+def retry_tracks(job: Job, before: Before) -> Iterator[pa.Table]:
+    return retried(job, schemas.TRACKS, before, _tracks_of(job, among(_items(job), before.made)))
 
 
 def _items(job: Job) -> pa.Table:
@@ -73,8 +79,8 @@ def make_alignments(job: Job) -> pa.Table:
     return _alignments_of(job, job.read("tracks"))
 
 
-def retry_alignments(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(schemas.ALIGNMENTS, found, wanted, _alignments_of(job, among(job.read("tracks"), wanted)))
+def retry_alignments(job: Job, before: Before) -> Iterator[pa.Table]:
+    return retried(job, schemas.ALIGNMENTS, before, [_alignments_of(job, among(job.read("tracks"), before.made))])
 
 
 def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -100,9 +106,9 @@ def make_units(job: Job) -> pa.Table:
     return schemas.conform(schemas.UNITS, pa.concat_tables(_units_of(job, part) for part in job.parts("tracks")))
 
 
-def retry_units(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _units_of(job, among(job.read("tracks"), wanted))
-    return retried(schemas.UNITS, found, wanted, again, column="parent_digest")
+def retry_units(job: Job, before: Before) -> Iterator[pa.Table]:
+    found = (among(part, before.made) for part in job.parts("tracks"))
+    return retried(job, schemas.UNITS, before, (_units_of(job, part) for part in found if part.num_rows))
 
 
 def _units_of(job: Job, tracks: pa.Table) -> pa.Table:

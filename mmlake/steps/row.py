@@ -22,10 +22,10 @@ from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items,
 from mmlake.steps.preprocess import (
     among,
     are_whole,
+    by_one_model,
     check_alignments,
     check_tracks,
     check_units,
-    is_of_one_revision,
     make_alignments,
     make_tracks,
     make_units,
@@ -34,10 +34,9 @@ from mmlake.steps.preprocess import (
     retry_tracks,
     retry_units,
     unit_track_parts,
-    unit_tracks_of,
 )
 from mmlake.steps.speakers import check_speakers, make_speakers, retry_speakers
-from mmlake.steps.step import Job, Step
+from mmlake.steps.step import Before, Job, Step
 
 _FAILING = ("digest", "status", "error_code", "error")  # columns by which failures are accounted for
 
@@ -46,8 +45,9 @@ def _measures(job: Job) -> Iterator[pa.Table]:
     return (_measures_of(job, tracks) for tracks in unit_track_parts(job))
 
 
-def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return retried(schemas.MEASURES, measures, wanted, _measures_of(job, among(unit_tracks_of(job), wanted)))
+def _retry_measures(job: Job, before: Before) -> Iterator[pa.Table]:
+    found = (among(tracks, before.made) for tracks in unit_track_parts(job))
+    return retried(job, schemas.MEASURES, before, (_measures_of(job, part) for part in found if part.num_rows))
 
 
 def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -145,9 +145,9 @@ def _compared(job: Job) -> tuple[str, ...]:
     return job.lake.settings.decontaminate.roles(job.modality)
 
 
-def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _fingerprints_of(job, among(_decoded(unit_tracks_of(job), roles=_compared(job)), wanted))
-    return retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
+def _retry_fingerprints(job: Job, before: Before) -> Iterator[pa.Table]:
+    found = (among(_decoded(tracks, roles=_compared(job)), before.made) for tracks in unit_track_parts(job))
+    return retried(job, schemas.FINGERPRINTS, before, (_fingerprints_of(job, part) for part in found if part.num_rows))
 
 
 def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -177,10 +177,10 @@ def _embeddings(job: Job) -> Iterator[pa.Table]:
     return (_embeddings_of(job, _decoded(tracks)) for tracks in unit_track_parts(job))
 
 
-def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _embeddings_of(job, among(_decoded(unit_tracks_of(job)), wanted))
-    table = retried(schemas.EMBEDDINGS, embeddings, wanted, again)
-    return table if is_of_one_revision(table) else pa.concat_tables(_embeddings(job))
+def _retry_embeddings(job: Job, before: Before) -> Iterator[pa.Table]:
+    found = (among(_decoded(tracks), before.made) for tracks in unit_track_parts(job))
+    again = by_one_model(before, (_embeddings_of(job, part) for part in found if part.num_rows))
+    return _embeddings(job) if again is None else retried(job, schemas.EMBEDDINGS, before, again)
 
 
 def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:

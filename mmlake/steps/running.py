@@ -18,9 +18,9 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.schemas import conform, empty
 from mmlake.steps import row_versions
-from mmlake.steps.former import former_tables, kept_path
+from mmlake.steps.former import Former, former_tables, kept_path
 from mmlake.steps.row_versions import RowVersions
-from mmlake.steps.step import Job, Step, input_versions
+from mmlake.steps.step import Before, Job, Step, input_versions
 from mmlake.table_files import check_key, in_order, narrowed
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch
 from mmlake.workers import Meter, WorkerPool
@@ -45,8 +45,7 @@ class Made:
 class _Part:
     """What is made of a table of which the rest stands."""
 
-    rows: pa.Table  # that the table has
-    keys: frozenset[str]  # of the rows that are made, in place of those that it has of them
+    before: Before
     seconds: float  # what the rows that it takes over cost
     cpu_seconds: float
 
@@ -97,8 +96,9 @@ def run_step(
     with ExitStack() as stack:
         stack.enter_context(lake.naming_blobs())
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
-            made = step.make(job) if part is None or step.remake is None else step.remake(job, part.rows, part.keys)
-            if not isinstance(made, pa.Table) and not isinstance(made := _whole_or_parts(step, made), pa.Table):
+            made = step.make(job) if part is None or step.remake is None else step.remake(job, part.before)
+            made = made if isinstance(made, pa.Table) else _whole_or_parts(step, made)
+            if not isinstance(made, pa.Table):
                 made = stack.enter_context(lake.tables.written(slot, step.schema, made))  # made as they are written
         table = made if isinstance(made, pa.Table) else made.read(_checked(step))
         accounted = step.check(job, table)
@@ -121,12 +121,14 @@ def run_step(
         row_versions.keep(kept_path(lake, slot, "rows"), versions, _made_for(lake, slot, stamp))
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
-    return Made(slot, stamp, False, inputs, 0 if part is None else _num_standing(step, part))
+    return Made(slot, stamp, False, inputs, 0 if part is None else part.before.num_kept)
 
 
 def _whole_or_parts(step: Step, parts: Iterable[pa.Table]) -> pa.Table | Iterator[pa.Table]:
     """The table, where it is one part: most shards are small, and a file more costs half of what writing their tables
-    does."""
+    does. And where all columns of it are checked at once."""
+    if not step.checked:
+        return pa.concat_tables([empty(step.schema), *parts])
     rest = iter(parts)
     begun = list(islice(rest, 2))
     if len(begun) > 1:
@@ -144,18 +146,14 @@ def _row_versions(step: Step, job: Job, inputs: Mapping[str, str]) -> RowVersion
     return row_versions.of_tables(tables, job.parts, job.lake.row_hashes)
 
 
-def _num_standing(step: Step, part: _Part) -> int:
-    made = pc.is_in(part.rows[step.remade_by], value_set=pa.array(sorted(part.keys), pa.string()))
-    return int(part.rows.num_rows - (pc.sum(made).as_py() or 0))
-
-
 def _retried(step: Step, job: Job, before: Stamp, wanted: frozenset[str]) -> _Part | None:
     """The rows that were asked for; None where the whole table has to be made."""
     if step.remake is None:
         return None
-    rows = job.lake.tables.read(Slot(step.name, job.modality, job.shard))
-    share = 1 - len(wanted) / max(len(wanted), rows.num_rows)
-    return _Part(rows, wanted, share * before.seconds, share * before.cpu_seconds)
+    slot = Slot(step.name, job.modality, job.shard)
+    share = 1 - len(wanted) / max(len(wanted), before.num_rows)
+    rows = Before(lambda columns: job.lake.tables.parts(slot, columns=columns), step.remade_by, wanted)
+    return _Part(rows, share * before.seconds, share * before.cpu_seconds)
 
 
 def _changed(
@@ -163,7 +161,7 @@ def _changed(
 ) -> _Part | None:
     """The rows whose inputs changed, and those that were asked for; None where the whole table has to be made: for
     other code, settings, schema or parts, where nothing was kept, and where hardly anything stands."""
-    left, parts, seconds, cpu_seconds = versions, list[pa.Table](), 0.0, 0.0
+    left, stands, seconds, cpu_seconds = versions, list[_Stands](), 0.0, 0.0
     for former in former_tables(job.lake, Slot(step.name, job.modality, job.shard)):
         known = row_versions.kept(
             kept_path(job.lake, former.slot, "rows"), _made_for(job.lake, former.slot, former.stamp)
@@ -173,19 +171,44 @@ def _changed(
         stand = left.same_as(known)
         if not (num_standing := pc.sum(stand).as_py()):  # a shard of as many bytes that was another
             continue
-        try:
-            rows = former.tables.read(former.slot)
-        except TableCorrupt:  # it is replaced
+        one = _Stands(former, step.remade_by, left.keys.filter(stand))
+        if not one.is_sound():  # it is replaced
             continue
-        parts.append(rows.filter(pc.is_in(rows[step.remade_by], value_set=left.keys.filter(stand))))
+        stands.append(one)
         share = num_standing / len(known.keys)
         seconds, cpu_seconds = seconds + share * former.stamp.seconds, cpu_seconds + share * former.stamp.cpu_seconds
         left = left.filter(pc.invert(stand))
     num, num_left = len(versions.keys), len(left.keys)
-    if not parts or num - num_left < _LEAST_TAKEN_OVER * max(num, 1):
+    if not stands or num - num_left < _LEAST_TAKEN_OVER * max(num, 1):
         return None
     job.advance(num - num_left)
-    return _Part(pa.concat_tables(parts), wanted.union(left.keys.to_pylist()), seconds, cpu_seconds)
+    rows = Before(
+        lambda columns: chain.from_iterable(one.tables(columns) for one in stands),
+        step.remade_by,
+        wanted.union(left.keys.to_pylist()),
+    )
+    return _Part(rows, seconds, cpu_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """Rows of a former table that stand."""
+
+    former: Former
+    column: str
+    keys: pa.Array
+
+    def tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
+        for part in self.former.tables.parts(self.former.slot, columns=columns):
+            yield part.filter(pc.is_in(part[self.column], value_set=self.keys))
+
+    def is_sound(self) -> bool:
+        """Whether the table can be read, which is found out before its first rows are."""
+        try:
+            next(self.tables([self.column]))
+        except TableCorrupt:
+            return False
+        return True
 
 
 def _is_made_alike(step: Step, job: Job, stamp: Stamp, inputs: Mapping[str, str]) -> bool:
@@ -200,7 +223,7 @@ def _tried(step: Step, table: pa.Table, part: _Part, wanted: frozenset[str]) -> 
     if "error_code" not in table.schema.names:
         return wanted or None
     failed = table.filter(pc.is_valid(table["error_code"]))[step.remade_by].to_pylist()
-    return wanted | part.keys.intersection(failed) if wanted or failed else None
+    return wanted | part.before.keys.intersection(failed) if wanted or failed else None
 
 
 def _with_taken_over(spent: Mapping[str, Any], part: _Part) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from mmlake import contracts, schemas, voices
-from mmlake.steps.preprocess import among, is_of_one_revision, retried
-from mmlake.steps.step import Job
+from mmlake.steps.preprocess import among, by_one_model, retried
+from mmlake.steps.step import Before, Job
 
 
 def make_speakers(job: Job) -> pa.Table:
     return _speakers_of(job, job.read("tracks"))
 
 
-def retry_speakers(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    table = retried(schemas.SPEAKERS, found, wanted, _speakers_of(job, among(job.read("tracks"), wanted)))
-    return table if is_of_one_revision(table) else make_speakers(job)
+def retry_speakers(job: Job, before: Before) -> pa.Table | Iterator[pa.Table]:
+    again = by_one_model(before, [_speakers_of(job, among(job.read("tracks"), before.made))])
+    return make_speakers(job) if again is None else retried(job, schemas.SPEAKERS, before, again)
 
 
 def _speakers_of(job: Job, tracks: pa.Table) -> pa.Table:

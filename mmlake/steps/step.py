@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import sources
 from mmlake.border import Runner
@@ -54,8 +55,38 @@ class Job:
         return [self.lake.tables.read(slot, columns=columns) for slot in slots if self.lake.tables.stamp(slot)]
 
 
-# (job, the table as it is, keys of rows) -> the table with those rows tried again
-Remake = Callable[[Job, pa.Table, frozenset[str]], pa.Table]
+@dataclass(slots=True)
+class Before:
+    """The rows that a table takes over or makes again, as they stand: some are in memory at a time."""
+
+    tables: Callable[[list[str] | None], Iterable[pa.Table]]  # columns or None for all -> the rows, more than once
+    column: str  # that has their keys
+    keys: frozenset[str]  # of the rows that are made, in place of those that stand
+    num_kept: int = 0  # rows of other keys, once they were read
+    made: pa.Array = field(init=False)  # the same keys
+
+    def __post_init__(self) -> None:
+        self.made = pa.array(sorted(self.keys), pa.string())
+
+    def kept(self) -> Iterator[pa.Table]:
+        """The rows that nobody makes again."""
+        self.num_kept = 0
+        for part in self.tables(None):
+            part = part.filter(pc.invert(self.is_made(part)))
+            self.num_kept += part.num_rows
+            yield part
+
+    def replaced(self) -> pa.Table:
+        """Those in whose place others come."""
+        return pa.concat_tables(part.filter(self.is_made(part)) for part in self.tables(None))
+
+    def is_made(self, part: pa.Table) -> pa.ChunkedArray:
+        """Of each row whether it is one that is made."""
+        return pc.is_in(part[self.column], value_set=self.made)
+
+
+# (job, what stands) -> the table with rows made again among them, or parts of it in the order of its key
+Remake = Callable[[Job, Before], pa.Table | Iterable[pa.Table]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +105,7 @@ class Step:
     # makes rows that failed, or whose inputs changed, without making the others; None where only a whole table can be
     # made
     remake: Remake | None = None
-    remade_by: str = "digest"  # the column of the table that has the keys which `remake` takes
+    remade_by: str = "digest"  # the column of the table that has the keys which `Before` names
     # tables of the same shard for row steps, of all shards for corpus steps; of the same modality, or of the one that
     # `MODALITY/TABLE` names, where the shard has it; `*/TABLE` is that of every modality
     inputs: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
 
     def watched(step: Step, job: Job, *given: Any) -> Any:
         part = original(step, job, *given)
-        seen[f"{job.modality}/{step.name}"] = num = None if part is None else len(part.keys)
+        seen[f"{job.modality}/{step.name}"] = num = None if part is None else len(part.before.keys)
         seen[f"{job.modality}/{step.name}[{job.shard}]"] = num
         return part
 

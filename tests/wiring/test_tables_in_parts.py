@@ -12,7 +12,7 @@ from mmlake.engine import EngineSettings
 from mmlake.lake import Lake
 from mmlake.preprocess.settings import UnitSettings
 from mmlake.settings import Settings
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, recheck
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, recheck, standing
 from mmlake.steps.preprocess import unit_track_parts
 from mmlake.steps.step import Job
 from mmlake.tables import Slot
@@ -93,3 +93,29 @@ def test_steps_are_given_a_row_group_at_a_time(tmp_path, monkeypatch, groups_of_
 def test_tables_of_long_shards_are_made_in_parts(whole, name):
     step = ROW_STEPS[name]
     assert set(step.checked) <= set(step.schema.arrow.names) and step.checked
+
+
+def test_a_shard_that_grew_is_made_a_row_group_at_a_time_too(tmp_path, monkeypatch, groups_of_three):
+    """What is new comes among what stands, without either in memory as a whole."""
+    lake = lake_of(tmp_path / "grown", engine=EngineSettings(memory_gib=1e-9))
+    grown = {**FILES, "text/a.jsonl": FILES["text/a.jsonl"] + make.jsonl([*map(make.prose, range(NUM, NUM + 4))])}
+    make.land(tmp_path / "grown" / "landing", grown)
+    given, held = [], []
+    measure, in_order = quality.measure, standing.in_order
+
+    def sorted_rows(job, schema, parts):
+        return in_order(job, schema, (held.append(part.num_rows) or part for part in parts))
+
+    monkeypatch.setattr(quality, "measure", lambda rows, *a, **b: given.append(rows.num_rows) or measure(rows, *a, **b))
+    monkeypatch.setattr(standing, "in_order", sorted_rows)
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake)
+    assert sum(given) == 4 and max(given) <= 3
+    assert len(held) > 20 and max(held) <= 3 * 40  # a row of measures for each of some thirty of a text
+    fresh = Lake(tmp_path / "fresh", landing=tmp_path / "grown" / "landing", settings=lake.settings,
+                 executor=Executor("cpu"), runner=InProcess())  # fmt: skip
+    pipeline.refresh(fresh)
+    pipeline.run_tables(fresh)
+    for name in ROW_STEPS:
+        if fresh.tables.stamp(slot := Slot(name, "text", SHARDS["text"])) is not None:
+            assert rows_of(lake, slot) == rows_of(fresh, slot), name
