@@ -36,6 +36,8 @@ def endings_of(family: str) -> list[str]:
 
 MEDIA_NAMES = frozenset(extension for extensions in BY_MODALITY.values() for extension in extensions.split())
 COMPANION_NAMES = frozenset(["txt", "caption", "transcript", "srt", "vtt"])  # of texts that describe a medium
+# of texts that say what is seen, by the scripts that train on them; next to sound or a film, where a plain text is said
+CAPTION_NAMES = frozenset(["caption", "captions", "cap", "tags", "wd14cap"])
 PROGRAM_NAMES = frozenset(  # of texts that make what has their name, as scripts of plots do, and say nothing about it
     "py pyi ipynb js jsx mjs cjs tsx c h cc cpp cxx hpp cu java kt scala cs go rs rb pl pm php lua r jl m f90 hs swift "
     "sh bash bat ps1 sql css scss less vue asm s vhd v tcl glsl frag vert csd orc sco scad gp plt dot gv mmd puml "

@@ -18,7 +18,8 @@ from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 from mmlake.errors import SettingsError
 from mmlake.media_names import COMPANION_NAMES, MEDIA_NAMES
 
-UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
+# what copying programs call a file that they still write, and what yt-dlp and aria2 note next to one
+UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart", ".ytdl", ".aria2")
 SUCCESS = "_SUCCESS"
 # files about other files: `stat` and `open` find them, listings leave them out
 MARKERS = (SUCCESS, "_source.json", "_provenance.json")

@@ -10,11 +10,12 @@ from mmlake.formats.texts import printable
 from mmlake.records import digest_of
 
 MARKS = "#%\\"  # a name without these, of ASCII alone, is its own label, and that of no other
-_EXTENSION_CHARS = 10  # behind a dot more letters are a part of the name; Praat alone has longer extensions
+_EXTENSION_CHARS = 10  # behind a dot more letters are a part of the name; Praat and yt-dlp have longer extensions
 PRAAT = frozenset(
     "pitchtier pitch pointprocess intensity intensitytier durationtier klattgrid formantgrid formant harmonicity "
     "manipulation".split()
 )
+LONG = PRAAT | {"description"}  # extensions of files next to a medium; what yt-dlp writes next to a film
 _ID_CHARS = 200  # longer ids are named by their digest
 
 
@@ -43,7 +44,7 @@ def file_stem_of(name: str) -> str:
 def uncompressed_stem_of(name: str) -> str:
     """The same of a name that does not end as those of compressed files do."""
     stem, dot, extension = composed(name).rpartition(".")
-    is_extension = len(extension) <= _EXTENSION_CHARS or extension.lower() in PRAAT
+    is_extension = len(extension) <= _EXTENSION_CHARS or extension.lower() in LONG
     return stem if dot and stem and is_extension else composed(name)
 
 

@@ -22,7 +22,7 @@ from mmlake.landing import Entry, Landing
 from mmlake.media_names import COMPANION_NAMES
 from mmlake.records import Digest, SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.names import PRAAT
+from mmlake.sources.names import LONG
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Defaults
@@ -39,9 +39,9 @@ TextReader = Callable[[], str | None]  # a text that came with a media item; Non
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
 # texts that say something of a medium, but to programs: settings, checksums, places, phones, landmarks, numbers
-ASIDE = PRAAT.union(
+ASIDE = LONG.union(
     "dat cfg ini properties toml yaml yml log nfo md5 sha1 sha256 xmp prj tfw jgw pgw wld phn wrd pts box rttm uem trs "
-    "json3 srv1 srv2 srv3 cue m3u m3u8 pls sfv ffp accurip idx sub aae class cls2 count inx".split()
+    "json3 srv1 srv2 srv3 cue m3u m3u8 pls sfv ffp accurip idx sub aae class cls2 count inx metadata".split()
 )
 _WORDS = frozenset([*COMPANION_NAMES, "text", "html", "htm", "json", "jsonl", "md"])  # whose texts are for people
 _TIMES = re.compile(rb"\s*\d+(?:\.\d+)?[ \t]+\d+(?:\.\d+)?[ \t]+\S")  # of labels, as HTK has them

@@ -14,11 +14,16 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import texts
 from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import RawItem, Reading
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records import interleaved
 from mmlake.sources.records.lines import fault_of_end, json_record, numbered_lines, rows_of_line, stream_of
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
+_CHAT = ".live_chat.json"  # yt-dlp: what was shown next to a stream, an event in each of up to 100,000 lines
+_UNREAD_CHAT = (
+    "live_chat.json holds the events of the chat of a stream as yt-dlp saves it, which is not read; "
+    "yt-dlp leaves it out with --sub-langs all,-live_chat"
+)
 _HEAD_BYTES = 1 << 20  # of the first record, which says whether there are images among the texts
 
 
@@ -59,6 +64,9 @@ def _lists_images(reading: Reading) -> bool:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the lines in order; blank lines are none. Where the stream breaks, a last row says so."""
+    if reading.path.endswith(_CHAT):
+        yield reading.fault(1005, _UNREAD_CHAT, modality="text", content=Content(reading.open))
+        return
     names = SampleNames(reading.key)
     number, image_home = 0, "image" if _lists_images(reading) else "text"
     try:

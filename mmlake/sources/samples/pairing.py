@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import texts
+from mmlake.media_names import CAPTION_NAMES
 from mmlake.sources.raw_items import TIMED, RawItem, TextReader
-from mmlake.sources.records.fields import paired_role
+from mmlake.sources.records.fields import paired_role, text_role
 from mmlake.sources.settings import SourceSettings
 
 ROLES = ("caption", "transcript")  # of texts that belong to media
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _ORIGINAL = "-orig"
+_MARGIN_BYTES = 16  # a byte order mark and the end of a line, next to a caption that is repeated
+
+
+def role_of_file(extension: str, media: Collection[str]) -> str:
+    """The role of a text without times that is a file of its own, in a sample of these modalities."""
+    return "caption" if media and extension in CAPTION_NAMES else text_role(media)
+
+
+def repeat_captions(items: Iterable[RawItem]) -> None:
+    """Make captions of those plain texts of one sample that repeat a caption of its record. video2dataset and
+    img2dataset write it twice, as a field and as a file; next to a film the file was taken for what is said there."""
+    items = list(items)
+    written = [text for item in items if item.role == "caption" and (text := _written(item)) is not None]
+    captions = {text.strip(): len(text.encode("utf-8", "replace")) for text in written}
+    for item in items if captions else ():
+        is_plain = item.role == "transcript" and item.fault is None and not _has_times(item)
+        if is_plain and item.content is not None and _written(item) is None:
+            limit_bytes = max(captions.values()) + _MARGIN_BYTES
+            data = item.content.head(limit_bytes + 1)
+            if len(data) <= limit_bytes and data.decode("utf-8-sig", "replace").strip() in captions:
+                item.role = "caption"
+
+
+def _written(item: RawItem) -> str | None:
+    """The text that stands in a record; None of a file."""
+    return None if item.content is None else item.content.text
 
 
 def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceSettings) -> None:

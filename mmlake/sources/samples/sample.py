@@ -24,7 +24,7 @@ from mmlake.sources.records.fields import TextField, first_of, spellings
 from mmlake.sources.records.interleaved import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion, Description
 from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, Tokens
-from mmlake.sources.samples.pairing import ROLES, pair
+from mmlake.sources.samples.pairing import ROLES, pair, repeat_captions, role_of_file
 from mmlake.sources.samples.unread_content import unread_content
 from mmlake.sources.settings import SourceSettings
 
@@ -230,6 +230,8 @@ class Sample:
         num_own = len(others)
         for one in self._said:
             others += (item.replace(sample_id=self._id, metadata=self._metadata) for item in one.texts)
+        if self._records and self._media:
+            repeat_captions(others)
         if not rows and not others:
             self._samples.is_lacking = True
             fault = Fault(1003, record_fields.why_alone(self._records.values()))
@@ -286,7 +288,7 @@ class Sample:
         if modality == "text":
             media = () if member.extension in PROGRAM_NAMES else self._media
             is_timed = media and kind is not None and kind.content_type in TIMED
-            role = "transcript" if is_timed else record_fields.text_role(media)
+            role = "transcript" if is_timed else role_of_file(member.extension, media)
         item = RawItem(
             modality, member.locate(""), self._id, position, role, None if kind is None else kind.content_type,
             "bin" if kind is None else kind.extension, member.content, member.size_bytes, self._metadata,
