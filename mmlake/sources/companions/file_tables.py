@@ -175,7 +175,20 @@ class FileTable(ABC):
 
     def texts(self, fields: dict[str, Any], present: set[str]) -> list[TextField]:
         """The texts of a record. present: the modalities of the media that it describes."""
-        return record_fields.text_fields(fields, present, settings=self.reading.settings)
+        found = record_fields.text_fields(fields, present, settings=self.reading.settings)
+        return found or self._prompted(fields)
+
+    def _prompted(self, fields: dict[str, Any]) -> list[TextField]:
+        """What a medium was made by, or is to be: it is the caption, as trainers of diffusion models have it. A prompt
+        with an answer is a dialogue."""
+        name = next((name for name in fields if name.lower() == "prompt"), None)
+        if name is None or not isinstance(fields[name], str) or self._dialogue(fields) is not None:
+            return []
+        return [TextField(name, None, fields[name], "caption")]
+
+    def _dialogue(self, fields: dict[str, Any]) -> tuple[str, str] | None:
+        """(the field that a dialogue begins in, its text); None of a record that holds none."""
+        return record_fields.dialogue_of(fields, settings=self.reading.settings)
 
     def have_texts(self, records: Iterable[Record]) -> bool:
         """Whether one of these records has a text."""

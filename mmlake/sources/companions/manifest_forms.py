@@ -35,11 +35,16 @@ _EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)
 # one of them is in every name that a manifest may have, in lower case
 MARKS = (".json", ".ndjson", ".csv", ".tsv", SCP)
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
+_PARTS = ("image", "video", "audio", "image_url", "video_url", "audio_url", "path")  # fields of a part of a turn
+_PATH_CHARS = 4096  # of a name; longer ones are media in base64
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
-_WORDS = (*_DIALOGUES, *"text sentence transcription transcript caption question instruction duration".split())
+_WORDS = (
+    *_DIALOGUES,
+    *"text sentence transcription transcript caption question instruction prompt query problem duration".split(),
+)
 _NUMBERED = ("caption",)  # and such a one with a number behind it: Clotho has five
-_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|supervisions)"')
+_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|prompt|supervisions)"')
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
 _SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
@@ -127,7 +132,23 @@ def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[
             path = one.get("path") if isinstance(one, dict) else one
             if isinstance(path, str) and _is_medium(path):
                 found.append(path.strip())
+    found += () if columns is not None else _paths_in_turns(fields)
     return list(dict.fromkeys(found))
+
+
+def _paths_in_turns(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The files that the turns of a dialogue name where they are shown, as Qwen2-VL, TRL and LLaMA-Factory have them:
+    {"type": "image", "image": "a.jpg"}; also those of {"type": "image_url", "image_url": {"url": "a.jpg"}}."""
+    turns = (turn for name in (*_DIALOGUES, "prompt") if isinstance(fields.get(name), list) for turn in fields[name])
+    contents = (turn.get("content", turn.get("value")) for turn in turns if isinstance(turn, dict))
+    parts = (part for content in contents if isinstance(content, list) for part in content if isinstance(part, dict))
+    for part in parts:
+        for name in _PARTS:
+            value = part.get(name)
+            for one in value if isinstance(value, list) else [value]:
+                path = next((one[key] for key in ("url", "path") if key in one), None) if isinstance(one, dict) else one
+                if isinstance(path, str) and len(path) <= _PATH_CHARS and _is_medium(path):
+                    yield path.strip()
 
 
 def names_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[str]:

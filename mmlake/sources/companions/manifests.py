@@ -19,7 +19,7 @@ from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.fields import TextField, dialogue_of
+from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import Line, json_records, rows_of_line, separated_lines, stream_of, text_alone
 from mmlake.sources.settings import SourceSettings
 
@@ -125,7 +125,7 @@ class Manifest(FileTable):
         """The texts of a record; where it has no other, its dialogue: next to media it says something of them, as a
         caption does, and is a document else."""
         found = super().texts(fields, present)
-        dialogue = dialogue_of(fields, settings=self.reading.settings) if not found else None
+        dialogue = self._dialogue(fields) if not found else None
         role = "caption" if present else "document"
         return [TextField(dialogue[0], None, dialogue[1], role, is_kept=True)] if dialogue is not None else found
 

@@ -208,11 +208,11 @@ def dialogue_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> tuple
     for name in lists:
         if isinstance(fields[name], list) and (turns := [turn for value in fields[name] for turn in _turn(value)]):
             return name, "\n\n".join(turns)
-    said = {name for name in (*prompts, *answers) if isinstance(fields[name], str) and fields[name].strip()}
+    said = {name: found for name in (*prompts, *answers) if (found := _paragraphs(fields[name], name))}
     asked, answered = ([name for name in names if name in said] for names in (prompts, answers))
     if not asked or not answered:
         return None
-    return asked[0], "\n\n".join(f"{name}: {fields[name].strip()}" for name in (*asked, *answered))
+    return asked[0], "\n\n".join(paragraph for name in (*asked, *answered) for paragraph in said[name])
 
 
 def preferences_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[tuple[str, str, str]]:
