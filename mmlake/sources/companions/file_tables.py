@@ -31,6 +31,7 @@ from mmlake.sources.records.scratch import ScratchTables
 from mmlake.sources.samples.companion import Companion, Description
 
 _FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
+_CAPTIONS = ("prompt", "comment")  # fields that are captions where a record has no other text; Flickr30k has comments
 _MAX_PER_FILE = 10_000  # records: all rows of a sample are in memory
 _TABLES = """
 CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT);
@@ -176,12 +177,12 @@ class FileTable(ABC):
     def texts(self, fields: dict[str, Any], present: set[str]) -> list[TextField]:
         """The texts of a record. present: the modalities of the media that it describes."""
         found = record_fields.text_fields(fields, present, settings=self.reading.settings)
-        return found or self._prompted(fields)
+        return found or self._said(fields)
 
-    def _prompted(self, fields: dict[str, Any]) -> list[TextField]:
+    def _said(self, fields: dict[str, Any]) -> list[TextField]:
         """What a medium was made by, or is to be: it is the caption, as trainers of diffusion models have it. A prompt
         with an answer is a dialogue."""
-        name = next((name for name in fields if name.lower() == "prompt"), None)
+        name = next((name for name in fields if name.lower() in _CAPTIONS), None)
         if name is None or not isinstance(fields[name], str) or self._dialogue(fields) is not None:
             return []
         return [TextField(name, None, fields[name], "caption")]
@@ -234,6 +235,11 @@ class FileTable(ABC):
                 yield record, record.fault
             elif record.missing is not None:
                 yield record, Fault(1011, record.missing)
+
+    def is_any_there(self) -> bool:
+        """Whether a file that a record names is one that this file describes."""
+        self.records.note_missing(self._missing(self.records))
+        return self.records.is_any_there()
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         """(path in the file, why it is none of those that the file describes)."""

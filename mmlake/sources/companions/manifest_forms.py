@@ -22,7 +22,8 @@ from mmlake.formats import sniff
 from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
-from mmlake.sources.companions import description_forms, utterances
+from mmlake.sources.companions import description_forms, file_lists, utterances
+from mmlake.sources.companions.file_lists import is_medium
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
 from mmlake.sources.records.fields import with_numbers
@@ -30,10 +31,11 @@ from mmlake.sources.records.separated_values import QUOTING
 
 SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
-_TABLES = {"csv": (",", ";", "|"), "tsv": ("\t",)}  # extension -> what may separate its cells
+# extension -> what may separate its cells; those of the last row have no line of names
+_TABLES = {"csv": (",", ";", "|"), "tsv": ("\t",), **file_lists.EXTENSIONS}
 _EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)
 # one of them is in every name that a manifest may have, in lower case
-MARKS = (".json", ".ndjson", ".csv", ".tsv", SCP)
+MARKS = (".json", ".ndjson", ".csv", ".tsv", SCP, *file_lists.ENDINGS)
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _PARTS = ("image", "video", "audio", "image_url", "video_url", "audio_url", "path")  # fields of a part of a turn
 _PATH_CHARS = 4096  # of a name; longer ones are media in base64
@@ -41,7 +43,8 @@ _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
 _WORDS = (
     *_DIALOGUES,
-    *"text sentence transcription transcript caption question instruction prompt query problem duration".split(),
+    *"text sentence transcription transcript caption comment".split(),
+    *"question instruction prompt query problem duration".split(),
 )
 _NUMBERED = ("caption",)  # and such a one with a number behind it: Clotho has five
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|prompt|supervisions)"')
@@ -55,6 +58,7 @@ class Columns(NamedTuple):
 
     delimiter: str
     names: tuple[str, ...]  # of the columns that hold files
+    header: tuple[str, ...] = ()  # names of all cells, where no line says so
 
 
 def may_be(name: str) -> bool:
@@ -73,6 +77,8 @@ def claims(head: bytes, name: str) -> bool:
         return _is_scp(head)
     if description_forms.claims(head, name):
         return False
+    if file_lists.is_list(name):
+        return file_lists.begins_as_list(head)
     if is_table(name):
         return may_be(name) and b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
     first = head.removeprefix(BOM).lstrip()[:1]
@@ -103,6 +109,10 @@ def columns_of(head: bytes, name: str) -> Columns | None:
     lines = decoded_head(head).splitlines(keepends=True)
     whole = lines if len(head) < _HEADS_BYTES[0] else lines[:-1]
     for delimiter in _TABLES[sniff.extension_of(name)]:
+        if header := file_lists.header_of(whole[: 1 + _MAX_RECORDS], delimiter):
+            return Columns(delimiter, (file_lists.FILE,), header)
+        if file_lists.is_list(name):
+            continue
         quoting = QUOTING[delimiter != "\t"]
         reader, rows = csv.reader(whole, delimiter=delimiter, strict=True, quoting=quoting), list[list[str]]()
         with suppress(csv.Error):
@@ -110,7 +120,7 @@ def columns_of(head: bytes, name: str) -> Columns | None:
         names = [cell.strip() for cell in rows[0]] if rows else []
         first = [row for row in rows[1:] if len(row) == len(names)]
         given = ([cell for row in first if (cell := row[at].strip())] for at in range(len(names)))
-        found = [at for at, cells in enumerate(given) if cells and all(map(_is_medium, cells))]
+        found = [at for at, cells in enumerate(given) if cells and all(map(is_medium, cells))]
         others = [one for at, one in enumerate(names) if at not in found]
         if found and (any(one.lower() in _WORDS for one in others) or with_numbers(others, _NUMBERED)):
             return Columns(delimiter, tuple(names[at] for at in found))
@@ -130,7 +140,8 @@ def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[
         value = fields[name]
         for one in value if isinstance(value, list) else [value]:
             path = one.get("path") if isinstance(one, dict) else one
-            if isinstance(path, str) and _is_medium(path):
+            path = file_lists.path_in(path) if columns is not None and columns.header and path else path
+            if isinstance(path, str) and is_medium(path):
                 found.append(path.strip())
     found += () if columns is not None else _paths_in_turns(fields)
     return list(dict.fromkeys(found))
@@ -147,20 +158,13 @@ def _paths_in_turns(fields: Mapping[str, Any]) -> Iterator[str]:
             value = part.get(name)
             for one in value if isinstance(value, list) else [value]:
                 path = next((one[key] for key in ("url", "path") if key in one), None) if isinstance(one, dict) else one
-                if isinstance(path, str) and len(path) <= _PATH_CHARS and _is_medium(path):
+                if isinstance(path, str) and len(path) <= _PATH_CHARS and is_medium(path):
                     yield path.strip()
 
 
 def names_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[str]:
     """The fields of the record that may name files."""
     return [name for name in (_MEDIA if columns is None else columns.names) if fields.get(name) is not None]
-
-
-def _is_medium(path: str) -> bool:
-    if "://" in path:
-        return False
-    kind = sniff.kind_of(b"", path.strip())
-    return kind is not None and kind.modality != "text"
 
 
 def _has_form(record: Any) -> bool:

@@ -13,18 +13,20 @@ from itertools import islice
 from typing import Any
 
 from mmlake.formats import sniff
+from mmlake.formats.texts import printable
 from mmlake.records import SourceRef
-from mmlake.sources.companions import kaldi, manifest_forms, utterances
+from mmlake.sources.companions import file_lists, kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import RawItem, Reading
+from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.names import SampleNames, file_stem_of
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import Line, json_records, rows_of_line, separated_lines, stream_of, text_alone
 from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
-_BASES = (".", "images", "Images", "videos", "audio", "wavs", "clips")  # and a directory called like the split
+EXTENSIONS = ("json", "jsonl", "ndjson", "csv", "tsv", "scp", *file_lists.EXTENSIONS)
 claims = manifest_forms.claims
 modalities = text_alone
 
@@ -35,9 +37,17 @@ def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSetti
     return manifest_forms.has_form(head, name)
 
 
+def is_kept(name: str, siblings: Siblings) -> bool:
+    """Whether a file that is claimed is one by what lies next to it; asked of lists alone."""
+    return not file_lists.is_list(name) or siblings.have_list(name)
+
+
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record of the shard's manifest that no file took, and the texts of those that name none."""
     manifest, names = Manifest(reading, reading.path), SampleNames(reading.key)
+    if file_lists.is_list(reading.path) and not manifest.is_any_there():
+        yield _document(reading)
+        return
     for record, fault in manifest.left_over(is_any_needed=True):
         if fault is None:
             number = int(record.label.rpartition(":")[2])
@@ -48,9 +58,26 @@ def items(reading: Reading) -> Iterator[RawItem]:
             yield manifest.row(record, fault, mark="#" if isinstance(record.body, str) and record.body else "")
 
 
+def _document(reading: Reading) -> RawItem:
+    """The row of a list none of whose files is there: the text that it was, until they come."""
+    content = Content(lambda: stream_of(reading))
+    return RawItem(
+        modality="text",
+        ref=SourceRef(reading.path),
+        sample_id=f"{reading.key}/{printable(file_stem_of(reading.path.rpartition('/')[2]))}",
+        role="document",
+        content_type="text/plain",
+        extension="txt",
+        content=content,
+    )
+
+
 def take(reading: Reading, ref: SourceRef) -> bytes:
-    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no
-    longer has it."""
+    """The UTF-8 of the text, or of the record, that the locator names; of a locator without a member all bytes. Raises
+    UnreadableItem where the file no longer has it."""
+    if ref.member is None:
+        with stream_of(reading) as stream:
+            return stream.read()
     return Manifest(reading, reading.path).take(ref.member or "", is_text_alone=True)
 
 
@@ -75,8 +102,7 @@ class Manifest(FileTable):
 
     def __init__(self, reading: Reading, path: str) -> None:
         super().__init__(reading, path)
-        split = path.rpartition("/")[2].partition(".")[0].rpartition("_")[2]  # as in clotho_captions_development.csv
-        self.bases = tuple(dict.fromkeys((*_BASES, *([split] if split else []))))
+        self.bases = file_lists.bases_of(path)
 
     def key(self) -> tuple[Hashable, ...]:
         """The file, and its companions in Kaldi's directory."""
@@ -96,8 +122,9 @@ class Manifest(FileTable):
         if self._is_scp:
             return kaldi.lines(self.reading)
         if self._columns is not None:
-            delimiter = self._columns.delimiter
-            return separated_lines(self.reading, delimiter, has_quotes=delimiter != "\t")
+            delimiter, _, names = self._columns
+            has_quotes = delimiter == "," if names else delimiter != "\t"
+            return separated_lines(self.reading, delimiter, names, has_quotes=has_quotes)
         with stream_of(self.reading) as stream:
             head = stream.read(sniff.HEAD_BYTES)
         return utterances.gathered(json_records(self.reading, is_list=manifest_forms.is_list(head)))

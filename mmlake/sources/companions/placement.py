@@ -18,7 +18,7 @@ from mmlake.formats.label_files import CLASS_FILES
 from mmlake.landing import Entry, Landing
 from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import labels, manifest_forms, places, transcripts
+from mmlake.sources.companions import file_lists, labels, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
 from mmlake.sources.companions.coco_files import is_coco
 from mmlake.sources.companions.places import is_annotation_archive
@@ -335,12 +335,14 @@ def describing(tables: list[Entry]) -> tuple[Entry, ...]:
 
 
 def _may_be_manifests(good: list[tuple[Entry, str]]) -> tuple[Entry, ...]:
-    """Those of the files, with their names, that may be manifests; tables, or others, are none where there are so many
-    that each is of one medium."""
-    may_be = [entry for entry, name in good if manifest_forms.may_be(name)]
+    """Those of the files, with their names, that may be manifests; tables, lists, or others, are none where there are
+    so many that each is of one medium."""
+    lists = frozenset(file_lists.among([name for _, name in good]))
+    may_be = [entry for entry, name in good if manifest_forms.may_be(name) and not file_lists.is_list(name)]
     tables = [entry for entry in may_be if manifest_forms.is_table(entry.name)]
     others = [entry for entry in may_be if not manifest_forms.is_table(entry.name)]
     found = [entry for each in (others, tables) if len(each) <= MAX_ANNOTATIONS for entry in each]
+    found += [entry for entry, name in good if name in lists]
     has_scp = any(entry.name == manifest_forms.SCP for entry in found)
     return (*found, *(entry for entry, name in good if has_scp and name in manifest_forms.COMPANIONS))
 

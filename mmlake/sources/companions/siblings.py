@@ -14,7 +14,7 @@ from functools import cached_property
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
-from mmlake.sources.companions import manifest_forms, places
+from mmlake.sources.companions import file_lists, manifest_forms, places
 from mmlake.sources.companions.parquet_descriptions import is_description
 from mmlake.sources.names import file_stem_of
 from mmlake.sources.parsed_files import ParsedFiles
@@ -43,6 +43,15 @@ class Siblings:
         names = [entry.name for entry in self._landing.files(self._directory)]
         num_json = sum(sniff.extension_of(name) == "json" for name in names)
         return frozenset(file_stem_of(name) for name in names if _may_be_medium(name)), num_json
+
+    @cached_property
+    def _lists(self) -> frozenset[str]:
+        """The texts that may be lists of media: no medium has their name, and they are few."""
+        return frozenset(file_lists.among([entry.name for entry in self._landing.files(self._directory)]))
+
+    def have_list(self, name: str) -> bool:
+        """Whether the text of that name among them may be a list of media."""
+        return name in self._lists
 
     def have_scp(self) -> bool:
         """Whether a `wav.scp` of Kaldi is among them, whose companions other files may be."""

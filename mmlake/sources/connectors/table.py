@@ -165,7 +165,7 @@ SOURCES = Connectors(
         # By name and first record; before lines and loose files, which would take it for documents.
         _row("descriptions", descriptions, extensions=("csv", "tsv", "jsonl", "parquet", "txt")),
         # By all of their first records; before lines and lists, which would take them for texts alone.
-        _row(MANIFEST, manifests, extensions=("json", "jsonl", "ndjson", "csv", "tsv", "scp")),
+        _row(MANIFEST, manifests, extensions=manifests.EXTENSIONS),
         # What lies next to `wav.scp`, whose rows say what is in it.
         _row("kaldi", kaldi, extensions=("",)),
         _row(

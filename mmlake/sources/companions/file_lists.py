@@ -1,0 +1,95 @@
+"""Lists of media and words without a line of names: `wavs/a.wav|Good morning.`, as recipes for speech keep them, and
+`a.jpg#0<tab>Two dogs play.`, as Flickr8k and Flickr30k do.
+
+Enters: first lines. Leaves: names for their cells. Each line names a medium in one cell, by its extension, and says
+something of it in a cell behind that; what is in the other cells nobody says. Lists of media and numbers are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mmlake.formats import sniff
+from mmlake.formats.json_elements import BOM
+from mmlake.media_names import MEDIA_NAMES
+from mmlake.sources.names import file_stem_of
+from mmlake.sources.records.separated_values import first_cells
+
+FILE, _WORDS = "file", "text"  # what the cells are called; the others by their places: column_3
+# extension -> what may separate the cells of such a list: Flickr's are called `.token`, GPT-SoVITS's `.list`
+EXTENSIONS = {"txt": ("|", "\t"), "list": ("|", "\t"), "lst": ("|", "\t"), "token": ("\t",)}
+ENDINGS = tuple(f".{extension}" for extension in EXTENSIONS)
+# where the files lie, as seen from the list or from a manifest; Flickr's as they are published
+_BASES = (
+    *(".", "images", "Images", "videos", "audio", "wavs", "wav", "clips"),
+    *("Flicker8k_Dataset", "Flickr8k_Dataset", "flickr30k-images", "flickr30k_images"),
+)
+_MAX_LISTS = 64  # in one directory
+_MAX_CELLS = 64
+_LINE_BYTES = 4096  # of a first line that are searched
+_NUMBER = re.compile(r"#\d{1,3}\Z")  # behind a name: the caption's, in Flickr's lists
+_NAMED = re.compile(rb"\.([A-Za-z0-9]{1,5})(?:#\d{1,3})?[ ]?[|\t]")
+# two words, or letters of a script that has no blanks
+_SAYS = re.compile(r"[^\W\d_]\W*\s\W*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2}")
+
+
+def is_list(name: str) -> bool:
+    """Whether the name is one that such a list may have, and no table with a line of names."""
+    return sniff.extension_of(name) in EXTENSIONS
+
+
+def among(names: Sequence[str]) -> list[str]:
+    """Those of a directory's names that may be of lists; none where there are so many that each is a document, or of
+    one medium elsewhere. A text next to a medium of its name is the medium's."""
+    lists = [name for name in names if is_list(name)]
+    if not lists:
+        return []
+    stems = {file_stem_of(name) for name in names if name.rpartition(".")[2].lower() in MEDIA_NAMES}
+    lists = [name for name in lists if file_stem_of(name) not in stems]
+    return lists if len(lists) <= _MAX_LISTS else []
+
+
+def begins_as_list(head: bytes) -> bool:
+    """Whether a cell of the first line may name a medium: asked of every text, so that little of it is searched."""
+    found = _NAMED.search(head.removeprefix(BOM).partition(b"\n")[0][:_LINE_BYTES])
+    return found is not None and found[1].decode().lower() in MEDIA_NAMES
+
+
+def is_medium(path: str) -> bool:
+    """Whether a name is that of a medium, by its extension. Addresses are none."""
+    if "://" in path:
+        return False
+    kind = sniff.kind_of(b"", path.strip())
+    return kind is not None and kind.modality != "text"
+
+
+def bases_of(path: str) -> tuple[str, ...]:
+    """Where the files may lie that a manifest at the path names, as seen from it: also in a directory that is called
+    like its split, the last word of its name, as in `clotho_captions_development.csv`."""
+    split = path.rpartition("/")[2].partition(".")[0].rpartition("_")[2]
+    splits = (split, f"audio/{split}", f"images/{split}") if split else ()  # FLEURS: audio/train
+    return tuple(dict.fromkeys((*_BASES, *splits)))
+
+
+def path_in(cell: str) -> str:
+    """The name of a medium in a cell, without the number of a caption."""
+    return _NUMBER.sub("", cell.strip())
+
+
+def header_of(lines: Sequence[str], delimiter: str) -> tuple[str, ...]:
+    """Names for the cells of a list that begins with these lines; none where they are not such a list: each names a
+    medium in the same cell, and the first cell behind that in which some of them say something is the words."""
+    rows = [first_cells(line.rstrip("\r\n"), delimiter, has_quotes=delimiter == ",") for line in lines if line.strip()]
+    width = max(map(len, rows), default=0)
+    if not rows or not 2 <= width <= _MAX_CELLS or min(map(len, rows)) < 2:
+        return ()
+    at = next((at for at, cell in enumerate(rows[0]) if is_medium(path_in(cell))), width)
+    if not all(at < len(row) and is_medium(path_in(row[at])) for row in rows):
+        return ()
+    behind = range(at + 1, min(map(len, rows)))
+    words = next((one for one in behind if any(_SAYS.search(row[one]) for row in rows)), None)
+    if words is None:
+        return ()
+    names = {at: FILE, words: _WORDS}
+    return tuple(names.get(one, f"column_{one + 1}") for one in range(width))
