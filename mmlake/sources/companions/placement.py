@@ -18,7 +18,7 @@ from mmlake.formats.label_files import CLASS_FILES
 from mmlake.landing import Entry, Landing
 from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import file_lists, labels, manifest_forms, places, transcripts
+from mmlake.sources.companions import file_lists, labels, manifest_forms, parallel_texts, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
 from mmlake.sources.companions.coco_files import is_coco
 from mmlake.sources.companions.places import is_annotation_archive
@@ -45,6 +45,7 @@ class _Listing:
     holds_media: bool
     label_endings: frozenset[str]  # of files that may be labels of images elsewhere
     labels_revision: str  # of all of those; "" where there are none
+    texts_revision: str  # of all texts, where they may be of media elsewhere; "" where there are none
     may_hold_labels: bool  # next to images here
     classes: tuple[Entry, ...]  # files that may say what classes mean
     archives: tuple[Entry, ...]  # zips that may hold images which files elsewhere annotate, or the other way round
@@ -65,6 +66,8 @@ class _Listing:
         kinds = {ending for _, ending in labels.image_directories(directory)}
         endings = tuple(ending for ending in kinds if any(name.endswith(ending) for name in names))
         labelling = [entry for entry, name in own if endings and name.endswith(endings)]
+        texts = [entry for entry, name in own if name.endswith(".txt")] if ".txt" in joined else []
+        texts = texts if texts and parallel_texts.media_directories(directory) else []
         may_be_manifests = good if any(mark in joined for mark in manifest_forms.MARKS) else []
         may_be_classes = good if any(mark in joined for mark in CLASS_FILES) else []
         return cls(
@@ -80,6 +83,7 @@ class _Listing:
             holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
             labels_revision=shards.revision_of(labelling) if endings else "",
+            texts_revision=shards.revision_of(texts) if texts else "",
             may_hold_labels=".txt" in joined and any(name.endswith(places.IMAGES) for name in lower),
             classes=tuple(entry for entry, name in may_be_classes if name in CLASS_FILES),
             archives=tuple(archives),
@@ -129,6 +133,7 @@ class Placement:
                 found += [entry for entry in self._list(place).archives if is_annotation_archive(entry.path)]
         if listed.holds_media:
             found += self.manifests_of(directory)
+        found += self._parallel_of(directory)
         if listed.transcripts:  # the nearest table of speakers above
             found += next((above.speakers for above in self._upwards(directory) if above.speakers), ())
         return _sorted(found)
@@ -209,6 +214,16 @@ class Placement:
         homes = [home for place in (images or [directory]) for home in labels.class_directories(place)]
         asked = homes if found or listed.may_hold_labels else ()
         return [*found.values(), *(entry for home in asked for entry in self._list(home).classes)]
+
+    def _parallel_of(self, directory: str) -> list[Entry]:
+        """The texts of media in the directory, and the media of texts in it, each directory as one entry that changes
+        with them."""
+        listed, found = self._list(directory), list[Entry]()
+        for place in parallel_texts.text_directories(directory) if listed.holds_media else ():
+            if (other := self._list(place)).texts_revision:
+                found.append(Entry(f"{place}/*", other.num_files, 0, version=other.texts_revision))
+        media = parallel_texts.media_directories(directory) if listed.texts_revision else []
+        return [*found, *(self._names_of(place) for place in media if self._list(place).holds_media)]
 
     def holds_companions(self, directory: str) -> bool:
         """Whether files of the directory may describe files elsewhere."""

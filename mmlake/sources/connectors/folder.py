@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import IO
@@ -17,7 +17,7 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
-from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
+from mmlake.sources.companions import coco, descriptions, labels, manifests, parallel_texts, transcripts
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
@@ -50,6 +50,7 @@ def _grouped(reading: Reading) -> Samples:
     labelling = labels.label_files_among(entries, reading) if reading.around else None
     if labelling is not None:
         entries = [entry for entry in entries if entry.path not in labelling.taken]
+    entries = parallel_texts.without_taken(entries, reading) if reading.around else entries
     names = [entry.name for entry in entries]
     joined = "\0".join(names).lower()  # what none of very many names holds is soon known
     stems = _stems(entries, names, joined, reading)
@@ -63,7 +64,13 @@ def _grouped(reading: Reading) -> Samples:
     ]
     given: Sequence[Companion | None] = ()
     if reading.around:
-        others = (coco.annotations_of, descriptions.descriptions_of, manifests.manifests_of, labels.labels_of)
+        others: tuple[Callable[[Reading], Companion | None], ...] = (
+            coco.annotations_of,
+            descriptions.descriptions_of,
+            manifests.manifests_of,
+            parallel_texts.texts_of,
+            labels.labels_of,
+        )
         given = (*(companions_of(reading) for companions_of in others), labelling)
     companions = [companion for companion in given if companion is not None]
     if not has_tables and not borrowed:

@@ -1,0 +1,129 @@
+"""Texts in a directory of their own, a file for each medium: `txt/p225/p225_001.txt` says what is said in
+`wav48/p225/p225_001.wav` (VCTK), `captions/1.txt` or `labels/1.txt` what is seen in `videos/1.mp4`.
+
+Enters: names of two directories of which one has the other's word in its path. Leaves: a text for each medium whose
+stem a text has. What no medium has the stem of stays the document that it is, in the shard of its directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from mmlake.landing import Entry
+from mmlake.media_names import MEDIA_NAMES
+from mmlake.records import SourceRef
+from mmlake.sources.parsed_files import Kind
+from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.records.fields import text_role
+from mmlake.sources.samples.companion import Companion, Description
+
+_ENDING = ".txt"
+_SEEN = ("captions", "caption", "prompts")  # directories of texts that say what is seen
+_SAID = ("txt", "text", "texts", "transcripts", "transcript")  # of those that say what their media make them say
+_DIRECTORIES = {  # of media -> of their texts
+    **dict.fromkeys(("images", "imgs", "img"), (*_SEEN, *_SAID)),
+    **dict.fromkeys(("videos", "video", "clips"), (*_SEEN, *_SAID, "labels")),  # labels: CogVideoX
+    **dict.fromkeys(("wavs", "wav", "audio", "audios", "wav48", "wav48_silence_trimmed"), (*_SEEN, *_SAID)),
+}
+_MICROPHONE = re.compile(r"_mic[12]\Z")  # VCTK has two recordings of one text
+_SIZES: Kind[Mapping[str, int]] = Kind(max_size=1 << 20, size_of=len)
+
+
+def text_directories(directory: str) -> list[str]:
+    """Where the texts of media in the directory may lie."""
+    return _renamed(directory, [(media, text) for media, texts in _DIRECTORIES.items() for text in texts])
+
+
+def media_directories(directory: str) -> list[str]:
+    """Where the media may lie that texts in the directory are of."""
+    return _renamed(directory, [(text, media) for media, texts in _DIRECTORIES.items() for text in texts])
+
+
+def _renamed(directory: str, pairs: list[tuple[str, str]]) -> list[str]:
+    """The directory with the last part of one name under the other, for each pair whose first name it has."""
+    parts, found = f"/{directory}/", list[str]()
+    for old, new in pairs:
+        before, mark, behind = parts.rpartition(f"/{old}/")
+        if mark:
+            found.append(f"{before}/{new}/{behind}".strip("/"))
+    return list(dict.fromkeys(found))
+
+
+class ParallelTexts(Companion):
+    """The texts of the media of one directory."""
+
+    has_texts = True
+
+    def __init__(self, reading: Reading, found: Sequence[tuple[str, Mapping[str, int]]]) -> None:
+        """found: directories of texts, with the names and sizes of these."""
+        self._reading, self._found = reading, found
+
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
+        """The texts that have the name of a medium of the sample."""
+        present = {member.modality for member in members if member.is_media and member.modality}
+        stems = dict.fromkeys(_text_stem(member.name) for member in members if member.is_media)
+        texts = [
+            self._item(f"{directory}/{name}{_ENDING}", sizes[f"{name}{_ENDING}"], present)
+            for directory, sizes in self._found
+            for name in stems
+            if f"{name}{_ENDING}" in sizes
+        ]
+        return Description(texts=tuple(texts))
+
+    def _item(self, path: str, size_bytes: int, present: set[str]) -> RawItem:
+        is_seen = any(part in (*_SEEN, "labels") for part in path.split("/")[:-1])
+        item = RawItem("text", SourceRef(path), "", role="caption" if is_seen else text_role(present))
+        item.content_type, item.extension, item.size_bytes = "text/plain", "txt", size_bytes
+        item.content = Content(partial(self._reading.landing.open, path))
+        return item
+
+
+def texts_of(reading: Reading) -> ParallelTexts | None:
+    """The texts of the media that are read, or None where no directory has any."""
+    found = [(one, _sizes(reading, one, _ENDING)) for one in _around(reading, text_directories(reading.path))]
+    found = [(directory, sizes) for directory, sizes in found if sizes]
+    return ParallelTexts(reading, found) if found else None
+
+
+def without_taken(entries: Sequence[Entry], reading: Reading) -> list[Entry]:
+    """The files that are no texts of media elsewhere: those are in the shards of their media."""
+    stems = set[str]()
+    for directory in _around(reading, media_directories(reading.path)):
+        stems.update(map(_text_stem, _sizes(reading, directory, "")))
+    return [entry for entry in entries if not _is_of(entry, stems)] if stems else [*entries]
+
+
+def _is_of(entry: Entry, stems: set[str]) -> bool:
+    """Whether the file is a text that has one of the stems."""
+    return entry.refused is None and entry.name.endswith(_ENDING) and entry.name[: -len(_ENDING)] in stems
+
+
+def _around(reading: Reading, directories: list[str]) -> list[str]:
+    """Those of the directories that the scan found to belong to the one that is read."""
+    companions = {entry.path for entry in reading.around} if directories else ()
+    return [directory for directory in directories if f"{directory}/*" in companions]
+
+
+def _sizes(reading: Reading, directory: str, ending: str) -> Mapping[str, int]:
+    """Size by name of the texts in a directory around, or where there is no ending, of its media. Every part of a
+    directory asks, and what is around says whether the other directory is what it was."""
+
+    def listed() -> Mapping[str, int]:
+        good = [one for one in reading.landing.files(directory) if one.refused is None]
+        return {
+            one.name: one.size_bytes for one in good if (one.name.endswith(ending) if ending else _is_medium(one.name))
+        }
+
+    as_scanned = tuple(entry for entry in reading.around if entry.path == f"{directory}/*")
+    return reading.parsed.get(_SIZES, (reading.landing.location, as_scanned, ending), listed)
+
+
+def _is_medium(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in MEDIA_NAMES
+
+
+def _text_stem(name: str) -> str:
+    """What the text of a medium is called, without its ending."""
+    return _MICROPHONE.sub("", name.rpartition("/")[2].rpartition(".")[0])
