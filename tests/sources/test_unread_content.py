@@ -33,6 +33,9 @@ def packed(first: str, data: str = "x") -> bytes:
         ("a.pptx", packed("[Content_Types].xml"), SLIDES, "slides as pictures"),
         ("a.odt", packed("mimetype", f"{OPEN}.text"), WORD, "text or HTML"),
         ("a.epub", packed("mimetype", "application/epub+zip"), BOOK, "text or HTML"),
+        ("a.npz", packed("arr_0.npy"), "arrays of NumPy", "out of the landing zone"),  # kohya's latents
+        ("a.pt", packed("archive/data.pkl"), "PyTorch", "out of the landing zone"),
+        ("a.jar", packed("META-INF/MANIFEST.MF"), "a program", "out of the landing zone"),
     ],
 )
 def test_documents_are_named_and_to_be_saved_as_text(tmp_path, name, data, what, remedy, is_packed) -> None:

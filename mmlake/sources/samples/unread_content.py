@@ -14,12 +14,17 @@ from mmlake.sources.raw_items import ARCHIVES, Member
 _TEXT: Final = "save it as text or HTML"
 _CELLS: Final = "save each sheet as CSV"
 _SLIDES: Final = "save it as text or HTML, or its slides as pictures"
+_APART: Final = "move it out of the landing zone"
 # extensions -> (what the file is, what to do)
 _ZIPS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(("docx", "docm", "dotx", "odt", "ott", "pages"), ("a document of a word processor", _TEXT)),
     **dict.fromkeys(("xlsx", "xlsm", "xlsb", "xltx", "ods", "numbers"), ("a spreadsheet", _CELLS)),
     **dict.fromkeys(("pptx", "pptm", "potx", "ppsx", "odp", "key"), ("a presentation", _SLIDES)),
     **dict.fromkeys(("epub",), ("an e-book", _TEXT)),
+    # what trainers keep next to pictures; unpacked they would be one file more for each
+    "npz": ("arrays of NumPy, as of latents", _APART),
+    **dict.fromkeys(("pt", "pth", "ckpt"), ("tensors or weights of PyTorch", _APART)),
+    **dict.fromkeys(("jar", "war", "apk", "whl"), ("a program", _APART)),
 }
 # media types, as the first member of OpenDocument and EPUB has them, begin with -> the extension that says the same
 _MIMETYPES: Final = {
