@@ -25,6 +25,8 @@ _BASES = (
     *(".", "images", "Images", "videos", "audio", "wavs", "wav", "clips"),
     *("Flicker8k_Dataset", "Flickr8k_Dataset", "flickr30k-images", "flickr30k_images"),
 )
+# of who made each file, and under which licence: nobody says that of what is in it
+_CREDITS = re.compile(r"licen[cs]e|credits?\b|copying|copyright|attribution|authors?\b|readme|changelog", re.IGNORECASE)
 _MAX_LISTS = 64  # in one directory
 _MAX_CELLS = 64
 _LINE_BYTES = 4096  # of a first line that are searched
@@ -36,7 +38,7 @@ _SAYS = re.compile(r"[^\W\d_]\W*\s\W*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-
 
 def is_list(name: str) -> bool:
     """Whether the name is one that such a list may have, and no table with a line of names."""
-    return sniff.extension_of(name) in EXTENSIONS
+    return sniff.extension_of(name) in EXTENSIONS and _CREDITS.search(name) is None
 
 
 def among(names: Sequence[str]) -> list[str]:

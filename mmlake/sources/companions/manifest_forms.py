@@ -63,7 +63,9 @@ class Columns(NamedTuple):
 
 def may_be(name: str) -> bool:
     """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
-    return name == SCP or (sniff.extension_of(name) in _EXTENSIONS and not name.lower().endswith(record_lines.ENDINGS))
+    extension = sniff.extension_of(name)
+    is_named = file_lists.is_list(name) if extension in file_lists.EXTENSIONS else extension in _EXTENSIONS
+    return name == SCP or (is_named and not name.lower().endswith(record_lines.ENDINGS))
 
 
 def is_table(name: str) -> bool:

@@ -91,6 +91,12 @@ def test_a_text_with_one_such_line_is_a_document(tmp_path: Path) -> None:
     assert documents(rows_of(land(tmp_path / "in", {"a.txt": lines, "wavs/a.wav": wav()}))) == [("document", None)]
 
 
+@pytest.mark.parametrize("name", ["CREDITS.txt", "licenses.txt", "Attribution.list", "sound_authors.txt"])
+def test_who_made_a_file_is_not_said_in_it(tmp_path: Path, name: str) -> None:
+    rows = rows_of(land(tmp_path / "in", {name: b"a.wav|CC BY 3.0|John Smith\n", "a.wav": wav()}))
+    assert (words_of(rows), documents(rows)) == ([None], [("document", None)])
+
+
 def test_a_text_next_to_its_medium_stays_its_text(tmp_path: Path) -> None:
     rows = rows_of(land(tmp_path / "in", {"a.txt": b"In this text a.wav is no name.\n", "a.wav": wav()}))
     assert words_of(rows) == ["In this text a.wav is no name.\n"]
