@@ -87,9 +87,19 @@ class Along:
         return pa.concat_tables(taken)
 
 
-def num_before(column: pa.ChunkedArray, bound: str) -> int:
+def num_before(column: pa.Array | pa.ChunkedArray, bound: str) -> int:
     """How many of the sorted texts are smaller than the bound."""
     return bisect_left(range(len(column)), bound, key=lambda at: column[at].as_py())
+
+
+def is_among(column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
+    """Of each text whether it is one of the sorted keys. Only keys between the least and the greatest text are hashed:
+    a column that comes in hundreds of parts would hash all of them each time."""
+    ends = pc.min_max(column)
+    if not ends["max"].is_valid:
+        return pc.is_in(column, value_set=keys.slice(0, 0))
+    begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
+    return pc.is_in(column, value_set=keys.slice(begin, end - begin))
 
 
 def _sorted(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:

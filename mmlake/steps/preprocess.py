@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, preprocess, schemas
+from mmlake.engine.sorting import is_among
 from mmlake.errors import ContractBroken
 from mmlake.schemas.table import TableSchema
 from mmlake.steps import standing
@@ -16,8 +17,8 @@ from mmlake.steps.step import Before, Job
 
 
 def among(table: pa.Table, wanted: pa.Array) -> pa.Table:
-    """The rows of these digests."""
-    return table.filter(pc.is_in(table["digest"], value_set=wanted))
+    """The rows of these digests, which are sorted."""
+    return table.filter(is_among(table["digest"], wanted))
 
 
 def retried(job: Job, schema: TableSchema, before: Before, again: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts
+from mmlake.engine.sorting import is_among
 from mmlake.errors import MmlakeError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
@@ -171,7 +172,7 @@ def _changed(
         stand = left.same_as(known)
         if not (num_standing := pc.sum(stand).as_py()):  # a shard of as many bytes that was another
             continue
-        one = _Stands(former, step.remade_by, left.keys.filter(stand))
+        one = _Stands(former, step.remade_by, pc.array_take(keys := left.keys.filter(stand), pc.sort_indices(keys)))
         if not one.is_sound():  # it is replaced
             continue
         stands.append(one)
@@ -196,11 +197,11 @@ class _Stands:
 
     former: Former
     column: str
-    keys: pa.Array
+    keys: pa.Array  # sorted
 
     def tables(self, columns: list[str] | None) -> Iterator[pa.Table]:
         for part in self.former.tables.parts(self.former.slot, columns=columns):
-            yield part.filter(pc.is_in(part[self.column], value_set=self.keys))
+            yield part.filter(is_among(part[self.column], self.keys))
 
     def is_sound(self) -> bool:
         """Whether the table can be read, which is found out before its first rows are."""

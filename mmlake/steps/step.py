@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from mmlake import sources
 from mmlake.border import Runner
+from mmlake.engine.sorting import is_among
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
@@ -63,7 +64,7 @@ class Before:
     column: str  # that has their keys
     keys: frozenset[str]  # of the rows that are made, in place of those that stand
     num_kept: int = 0  # rows of other keys, once they were read
-    made: pa.Array = field(init=False)  # the same keys
+    made: pa.Array = field(init=False)  # the same keys, sorted
 
     def __post_init__(self) -> None:
         self.made = pa.array(sorted(self.keys), pa.string())
@@ -82,7 +83,7 @@ class Before:
 
     def is_made(self, part: pa.Table) -> pa.ChunkedArray:
         """Of each row whether it is one that is made."""
-        return pc.is_in(part[self.column], value_set=self.made)
+        return is_among(part[self.column], self.made)
 
 
 # (job, what stands) -> the table with rows made again among them, or parts of it in the order of its key

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from mmlake.engine import Scratch
-from mmlake.engine.sorting import Along, sorted_rows
+from mmlake.engine.sorting import Along, is_among, sorted_rows
 
 BY = ("name", "method")
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy"), st.lists(st.integers(0, 9), max_size=3)))
@@ -73,3 +73,10 @@ def test_rows_along_with_others_are_taken_range_by_range(texts, cuts, bounds):
         expected = [text for text in left if text <= bound]
         assert along.up_to(bound)["key"].to_pylist() == expected
         left = left[len(expected) :]
+
+
+@given(texts=st.lists(st.text("ab\0\uffff", max_size=3) | st.none()), keys=st.sets(st.text("ab\0\uffff", max_size=3)))
+def test_a_text_is_among_sorted_keys_wherever_they_begin_and_end(texts, keys) -> None:
+    column = pa.chunked_array([pa.array(texts, pa.string())])
+    found = is_among(column, pa.array(sorted(keys), pa.string()))
+    assert found.to_pylist() == [text in keys for text in texts]
