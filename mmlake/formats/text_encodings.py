@@ -1,7 +1,8 @@
 """In which encoding bytes are text, where no one says so: by marks, zeros and escapes, as damaged UTF-8, by a guess.
 
-A guess is chardet's (its models of 100 encodings and 70 languages). What it says of bytes that are no text at all has
-little confidence, or characters that no text has.
+A guess is chardet's (its models of 100 encodings and 70 languages), of a short text the one of its guesses that has
+the fewest words which no orthography has. What it says of bytes that are no text at all has little confidence, or
+characters that no text has.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import codecs
 import unicodedata
 from functools import cache
+
+from mmlake.formats.word_shapes import letter_fraction, odd_fraction
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -21,9 +24,14 @@ MIN_CONFIDENCE = 0.1  # of a guess about bytes of which many are not ASCII; what
 MIN_DAMAGED_FRACTION = 0.5  # of multi-byte sequences that are valid UTF-8 in a text that is damaged UTF-8
 _LEAST_CONFIDENCE = 0.03  # of any guess; right ones on 40 characters have .031 and more
 _FEW = 0.25  # of the bytes not being ASCII, up to which most of the text is known anyway
+# The same, up to which chardet's models see too little to be confident, and the text is lost for one letter in twenty
+_SPARSE, _LEAST_LETTERS = 0.05, 0.5  # of what is not ASCII there, that is part of a word
 _MOST_ODD = 0.01  # of the characters that no text has: controls, what no standard assigns
 _STRAY = 0.01  # of the bytes, or characters, of a text that fit nothing
 _MIN_BYTES = 32  # fewer fit every 8-bit encoding equally well
+_MIN_BYTES_OF_FEW = 16  # the same, where few of them are not ASCII: captions with an accent
+_SHORT_BYTES = 1_000  # up to which chardet's guesses are compared by their words; of longer texts the first is right
+_ODD_COST = 2.0  # of a guess: half of what is not ASCII being odd, it is none
 _WIDE = ("utf-16", "utf-32")
 _RARE, _MOST = 0.1, 0.7  # of every other byte of ASCII in UTF-16 that are zero
 _BLANKS, _LEAST_LOW = bytes(range(0x21)), 0.5  # of every other byte of UTF-16 that is valid UTF-8, as of Cyrillic
@@ -109,12 +117,16 @@ def nearly_ascii(data: bytes) -> str | None:
 def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> str | None:
     """Python's name of the encoding that bytes which are not UTF-8 are most likely text in; None where they are likely
     no text. min_confidence: chardet's, 0..1."""
-    if len(data) < _MIN_BYTES:
+    share = 1 - _num_ascii(data) / max(1, len(data))
+    if len(data) < (_MIN_BYTES_OF_FEW if share <= _FEW else _MIN_BYTES):
         return None
     encoding, confidence = _guess(data)
-    share = 1 - _num_ascii(data) / len(data)
-    if encoding is None or confidence < (_LEAST_CONFIDENCE if share <= _FEW else min_confidence):
+    if encoding is None:
         return None
+    if confidence < (_LEAST_CONFIDENCE if share <= _FEW else min_confidence):
+        text = decoded_in(data, encoding) if share <= _SPARSE else None
+        if text is None or letter_fraction(text) < _LEAST_LETTERS:
+            return None
     return encoding if _is_in(data, encoding) else None
 
 
@@ -123,17 +135,37 @@ def _num_ascii(data: bytes) -> int:
 
 
 def _guess(data: bytes) -> tuple[str | None, float]:
+    """(Python's name, chardet's confidence)."""
     import chardet
 
-    found = chardet.detect(
+    found = chardet.detect_all(
         data,
+        ignore_threshold=True,
         max_bytes=len(data),  # what is not ASCII may come late, and all of it is a matter of milliseconds
         encoding_era=chardet.EncodingEra.ALL & ~chardet.EncodingEra.MAINFRAME,
         exclude_encodings=_UNLIKELY,
         compat_names=False,
     )
-    encoding = found["encoding"]
-    return _MEANT.get(encoding, encoding) if encoding else None, found["confidence"]
+    guesses = [(_MEANT.get(one["encoding"], one["encoding"]), one["confidence"]) for one in found if one["encoding"]]
+    if not guesses:
+        return None, 0.0
+    return guesses[0] if len(data) > _SHORT_BYTES else _most_orthographic(data, guesses)
+
+
+def _most_orthographic(data: bytes, guesses: list[tuple[str, float]]) -> tuple[str, float]:
+    """The guess whose confidence is highest, less what its odd words cost; the first where none is a text. guesses: the
+    most confident one first. A letter that fits no word is evidence which the frequencies of few letters outweigh."""
+    best, best_score = guesses[0], 0.0
+    for encoding, confidence in guesses:
+        if confidence <= best_score:
+            break
+        text = decoded_in(data, encoding)
+        if text is None or not _is_text(text):
+            continue
+        score = confidence * max(0.0, 1 - _ODD_COST * odd_fraction(text))
+        if score > best_score:
+            best, best_score = (encoding, confidence), score
+    return best
 
 
 def _is_in(data: bytes, encoding: str) -> bool:

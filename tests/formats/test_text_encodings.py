@@ -10,6 +10,7 @@ import pytest
 from mmlake.errors import UnreadableItem
 from mmlake.formats.text_encodings import guessed_encoding
 from mmlake.formats.texts import decode_text
+from mmlake.formats.word_shapes import letter_fraction, odd_fraction
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.text import decode
 
@@ -116,3 +117,40 @@ def test_what_is_no_text_is_refused(size: int) -> None:
 def test_few_bytes_are_not_guessed_about() -> None:
     with pytest.raises(UnreadableItem, match="num_bytes=4 that are not UTF-8"):
         decode_text("cœur".encode("cp1252"))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("cp1252", "Le garçon a déjà mangé la crème brûlée à l'école."),  # was Cyrillic in its words: "garзon a dйjа"
+        ("cp1252", "El niño soñó con la montaña."),
+        ("cp1252", "y!\r\n- We´re going to get him.\r\n- He was here.\r\nDon´t worry, we have time."),  # chardet issue
+        ("cp1252", "latin-1 string of few > éáû"),
+        ("cp1252", "today’s research"),
+        ("cp1251", "Вчера мы были в старом музее у реки."),
+    ],
+)
+def test_of_the_guesses_about_a_short_text_that_with_words_of_one_script_counts(encoding: str, said: str) -> None:
+    assert decode_text(said.encode(encoding))[0] == said
+
+
+def test_few_letters_with_accents_are_read_however_unsure_the_guess_is() -> None:
+    """A table of expenses in Portuguese, as a report to chardet has it (issue 24): the text was refused for 5 letters,
+    which are more than one byte in a hundred."""
+    said = '"ANO";"TIPO_DESPESA";"VALOR"\r\n"2011";"Aluguel de imóveis para escritório político";"47,65"\r\n'
+    said += '"2011";"CERON - CENTRAIS ELÉTRICAS DE RONDÔNIA S.A.";"45216633";"11/01/11";"05.914.650/0001-66"\r\n' * 2
+    assert decode_text(said.encode("cp1252"))[0] == said
+
+
+def test_a_caption_with_an_accent_is_read_and_fewer_bytes_are_not() -> None:
+    assert decode_text("Un café à Paris.".encode("cp1252"))[0] == "Un café à Paris."
+    with pytest.raises(UnreadableItem, match="1004"):
+        decode_text("Un café à Lyon.".encode("cp1252"))
+
+
+def test_odd_words_are_counted_among_what_is_not_ascii() -> None:
+    assert odd_fraction("une école, l’été, naïve — 5 €") == 0
+    assert odd_fraction("Catalan col·legi, We´re, MacBook, 5 µm, PC방, Здесь macOS") == 0
+    assert odd_fraction("dйjа") == 1.0 and odd_fraction("resŠ") == 1.0 and odd_fraction("Ka┐da") == 1.0
+    assert odd_fraction("plain") == 0 and letter_fraction("plain") == 0
+    assert letter_fraction("café\x81 5\xfe") == pytest.approx(1 / 3)
