@@ -277,7 +277,7 @@ AUDIO_MEASUREMENTS = (
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="7",
+        revision="8",
     ),
     MUSIC_MEASUREMENT,
     MOS_MEASUREMENT,

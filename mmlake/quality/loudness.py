@@ -15,7 +15,14 @@ _OFFSET_DB, _ABSOLUTE_LUFS, _RELATIVE_LU = -0.691, -70.0, -10.0
 _MIN_RATE_HZ = 7_000  # the shelf of the K-weighting begins at 1.7 kHz
 _SHELF_HZ, _SHELF_DB, _SHELF_Q, _SHELF_EXPONENT = 1681.974450955533, 3.999843853973347, 0.7071752369554196, 0.4996667742
 _PASS_HZ, _PASS_Q = 38.13547087602444, 0.5003270373238773
-_SURROUND = {6: (1.0, 1.0, 1.0, 0.0, 1.41, 1.41)}  # 5.1: without the low frequency effects
+# Weights of the usual layouts of so many channels, in the order of WAV: 1.41 at the sides (of 5 channels those behind
+# stand there), none for low frequency effects (BS.1770-4, tables 3 and 4). What 3 and 4 channels are is not certain.
+_WEIGHTS = {
+    5: (1.0, 1.0, 1.0, 1.41, 1.41),
+    6: (1.0, 1.0, 1.0, 0.0, 1.41, 1.41),  # 5.1
+    7: (1.0, 1.0, 1.0, 0.0, 1.0, 1.41, 1.41),  # 6.1: the one behind, then the sides
+    8: (1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.41, 1.41),  # 7.1
+}
 
 
 @dataclass(slots=True)
@@ -41,7 +48,7 @@ class Loudness:
         num_hops = len(weighted) // size
         self.rest = weighted[num_hops * size :]
         power_NC = np.square(weighted[: num_hops * size]).reshape(num_hops, size, num_channels).mean(axis=1)
-        self.hops.append(power_NC @ np.array(_SURROUND.get(num_channels, (1.0,) * num_channels)))
+        self.hops.append(power_NC @ np.array(_WEIGHTS.get(num_channels, (1.0,) * num_channels)))
 
     def found(self) -> float | None:
         """LUFS of all blocks, at least -70; None below 0.4 s, at rates below 7 kHz, and where all is quieter."""

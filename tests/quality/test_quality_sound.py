@@ -154,6 +154,17 @@ def test_surround_channels_count_more_and_low_frequency_effects_not_at_all():
     assert loudness(front, front, centre, tone(20, -5), behind, behind) == pytest.approx(-23.0, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("layout", "sides"), [("LRCss", "ss"), ("LRCess", "ss"), ("LRCebss", "ss"), ("LRCebbss", "ss"), ("LR", "")]
+)
+def test_the_loudness_of_surround_sound_is_the_sum_of_weighted_channels(layout, sides):
+    """BS.1770-4, formula 2: each channel but that of effects adds its power, those at the sides 1.41 of it."""
+    levels = {"L": -26, "R": -27, "C": -25, "e": -3, "b": -30, "s": -28}
+    found = loudness(*(tone(5, levels[name]) for name in layout))
+    power = sum((1.41 if name in sides else name != "e") * 10 ** (levels[name] / 10) for name in layout)
+    assert found == pytest.approx(10 * np.log10(power) - 3.01, abs=0.02), "a sine of 0 dBFS is -3.01"
+
+
 @pytest.mark.parametrize("size", [7, 4_800, 100_000])
 def test_loudness_does_not_depend_on_the_blocks(size):
     wave = tone(1, -20, 8_000)
