@@ -27,7 +27,16 @@ _LABELS = {
     "csksc56011987": "cp949", "windows-874": "cp874", "dos-874": "cp874", "x-cp1250": "cp1250", "x-cp1251": "cp1251",
     "x-cp1252": "cp1252", "koi": "koi8-r", "sun_eu_greek": "iso8859-7", "iso-8859-8-i": "iso8859-8",
     "logical": "iso8859-8", "visual": "iso8859-8", "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-ukrainian": "mac-cyrillic", "x-mac-roman": "mac-roman", "csmacintosh": "mac-roman",
+    "x-mac-ukrainian": "mac-cyrillic", "x-mac-roman": "mac-roman", "csmacintosh": "mac-roman", "mac": "mac-roman",
+    "unicode-1-1-utf-8": "utf-8", "unicode11utf8": "utf-8", "unicode20utf8": "utf-8", "x-unicode20utf8": "utf-8",
+    "csiso88596e": "iso8859-6", "csiso88596i": "iso8859-6", "iso-8859-6-e": "iso8859-6", "iso-8859-6-i": "iso8859-6",
+    "csiso88598e": "iso8859-8", "csiso88598i": "iso8859-8", "iso-8859-8-e": "iso8859-8", "csisolatin9": "iso8859-15",
+    "koi8": "koi8-r", "koi8-ru": "koi8-u", "gb_2312": "gb18030", "cseuckr": "cp949", "ksc_5601": "cp949",
+    "utf-16": "utf-16-le", "ucs-2": "utf-16-le", "unicode": "utf-16-le", "csunicode": "utf-16-le",
+    "iso-10646-ucs-2": "utf-16-le", "unicodefeff": "utf-16-le", "unicodefffe": "utf-16-be",
+    **{f"x-cp{number}": f"cp{number}" for number in range(1253, 1259)},
+    **{f"iso8859{number}": f"iso8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15)},
+    "iso88591": "cp1252", "iso88599": "cp1254", "iso885911": "cp874",
 }  # fmt: skip
 _WEB = frozenset(
     "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "

@@ -20,6 +20,8 @@ _HOLDERS = ("div", "section", "center", "article", "main", "blockquote")
 _INLINE = frozenset(
     (*_MARKS, "br", "font", "big", "strike", "s", "del", "ins", "mark", "dfn", "time", "img", "wbr", "nobr")
 )
+_PARTED = ("li", "dt", "dd", "blockquote", "figcaption", *sorted(_HEADINGS))  # whose boxes trafilatura runs together
+_BOXES = ("div", "section", "article", "center", "address", "header", "footer", "figure", "blockquote")
 _MIN_NAMED = 2  # sections that keep their names anyway: one alone may be the article around a box "Related posts"
 _EMBEDDED = re.compile(r"(?:\A|\s)embed(?:ded)?(?:\s|\Z)")
 _OTHER_SITES = ("iframe", "object", "embed", "video", "audio", "script", "blockquote")  # how players and posts come
@@ -28,14 +30,54 @@ _MIN_SENTENCE_WORDS = 8  # as in `markup`; a shorter caption names a photographe
 
 
 def keep_parts(tree: HtmlElement) -> None:
-    """Rewrites code, listings, captions, notes and sections of a page so that its extracted text has them in order."""
+    """Rewrites code, listings, captions, notes, boxes and sections of a page so that its extracted text has them in
+    order, and leaves out what it hides."""
+    _drop_hidden(tree)
     _join_code(tree)
     _unlink_code(tree)
     _write_listings(tree)
+    _part_boxes(tree)
     _write_captions(tree)
     _write_notes(tree)
     _unname_sections(tree)
     _unname_embedded(tree)
+
+
+def _drop_hidden(tree: HtmlElement) -> None:
+    """Leaves out what the page hides by the attribute for it (HTML, section 6.1); what may be searched for stays."""
+    for part in tree.xpath("//*[@hidden and not(self::html or self::body or @hidden = 'until-found')]"):
+        if part.getparent() is not None:
+            part.drop_tree()
+
+
+def _part_boxes(tree: HtmlElement) -> None:
+    """Puts each box within an item, a quotation or a heading on a line of its own: of `<li><div>one</div><div>two
+    </div></li>` trafilatura makes the word `onetwo`. Boxes that hold no others become words of the line."""
+    boxes = [box for box in tree.iter(*_BOXES) if next(box.iterancestors(*_PARTED), None) is not None]
+    for box in reversed(boxes):  # the inner ones first
+        is_behind = box.getprevious() is not None or (box.getparent().text or "").strip()
+        if is_behind and box.tag == "blockquote":  # trafilatura keeps it, and cuts white space before them
+            box.insert(0, _line_end(box, box.text))
+            box.text = None
+        elif is_behind:
+            box.addprevious(_line_end(box))
+        if (box.tail or "").strip() or _is_inline(box.getnext()):
+            tail, box.tail = box.tail, None
+            box.addnext(_line_end(box, tail))
+        if box.tag not in ("blockquote", "figure") and all(
+            _is_inline(part) for part in box if isinstance(part.tag, str)
+        ):
+            box.tag = "span"
+
+
+def _line_end(box: HtmlElement, tail: str | None = None) -> HtmlElement:
+    end = box.makeelement("br")
+    end.tail = "\n" + (tail or "")  # for who reads characters alone
+    return end
+
+
+def _is_inline(part: HtmlElement | None) -> bool:
+    return part is not None and part.tag in _INLINE
 
 
 def _join_code(tree: HtmlElement) -> None:
@@ -86,6 +128,10 @@ def _write_captions(tree: HtmlElement) -> None:
     """Captions of figures that are sentences become paragraphs behind their figures, which are left out."""
     for caption in list(tree.iter("figcaption")):
         figure = next(caption.iterancestors("figure"), None)
+        for block in [part for part in caption.iterdescendants() if part.tag == "br" or part.tag not in _INLINE]:
+            block.tail = " " + (block.tail or "")
+            if isinstance(block.tag, str):
+                block.text = " " + (block.text or "")
         text = _BLANKS.sub(" ", caption.text_content()).strip()
         num_linked = sum(_num_words(link) for link in caption.iter("a"))
         num_words = _num_words(caption)

@@ -121,3 +121,47 @@ def test_loose_menus_and_pages_without_paragraphs_stay_as_they_are() -> None:
     assert "The ferry of 7" not in main_text(page)
     boxes = f"<html><body>{_ferry(5)}<div>{_ferry(6)}</div><div><span>{_ferry(7)}</span></div></body></html>"
     assert all(f"leaves at {hour} " in main_text(boxes) for hour in (5, 6, 7))
+
+
+@pytest.mark.parametrize("outer", ["ul><li", "ol><li", "dl><dd", "dl><dt", "blockquote", "h2"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<div>The upper weir</div><div>The lower weir</div>",
+        "The upper weir<div>The lower weir</div>",
+        "<b>The upper weir</b><section class='x'>The lower weir</section>",
+        "<div>The upper weir</div><a href='w'>The lower weir</a>",
+        "<div><div>The upper weir</div><div>The lower weir</div></div>",
+        "The upper weir<article>The lower weir</article>",
+    ],
+)
+def test_boxes_of_an_item_are_lines_of_it(outer: str, inner: str) -> None:
+    """The last word of one and the first of the next were one word: `weirThe`."""
+    opened = f"<{outer}>{inner}" + "".join(f"</{tag}>" for tag in reversed(outer.replace("<", "").split(">")))
+    assert "The upper weir\nThe lower weir\n" in text_of(opened) + "\n"
+
+
+def test_words_behind_a_box_or_a_figure_of_an_item_are_words_of_their_own() -> None:
+    found = text_of(
+        "<ul><li>Boats<div>of oak</div>and rafts</li><li>Nets<figure><img src='n'></figure>and lines</li></ul>"
+    )
+    assert "- Boats\nof oak\nand rafts\n- Nets\nand lines" in found
+
+
+def test_quotations_in_quotations_are_lines() -> None:
+    nested = "<blockquote>He said<blockquote>It froze</blockquote>and left</blockquote>"
+    assert "He said\nIt froze\nand left" in text_of(nested)
+
+
+def test_blocks_of_a_caption_are_words_of_their_own() -> None:
+    caption = "The wheel of the mill turns<br>once in four seconds,<p>as it did before.</p>Nobody counts."
+    said = "The wheel of the mill turns once in four seconds, as it did before. Nobody counts."
+    assert said in text_of(f"<figure><img src='a.png'><figcaption>{caption}</figcaption></figure>")
+
+
+def test_what_a_page_hides_is_no_text_of_it() -> None:
+    secret = "The flour of this sack was never carried over any bridge at all."
+    assert secret in text_of(f"<p>{secret}</p>") and secret in text_of(f"<p hidden='until-found'>{secret}</p>")
+    assert secret not in text_of(f"<p hidden>{secret}</p>")
+    assert "it stays" in text_of("<div hidden>never</div>it stays, as what is behind a hidden box has to, in its place")
+    assert secret in main_text(f"<html hidden><body hidden><p>{secret}</p></body></html>")
