@@ -21,7 +21,7 @@ _KEPT = (
     *("content-type", "content-language", "last-modified", "etag"),
     *("x-robots-tag", "tdm-reservation", "content-disposition"),
 )
-_STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})(?: |\r|\n|$)")
+_STATUS = re.compile(rb"(?i:HTTP)/\d(?:\.\d)? (\d{3})(?: |\r|\n|$)")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 
 Header = tuple[str, str]  # the name in lower case, the value

@@ -22,6 +22,8 @@ _INLINE = frozenset(
 )
 _PARTED = ("li", "dt", "dd", "blockquote", "figcaption", *sorted(_HEADINGS))  # whose boxes trafilatura runs together
 _BOXES = ("div", "section", "article", "center", "address", "header", "footer", "figure", "blockquote")
+_LINE_NUMBERS = frozenset(("lineno", "linenos"))  # Pygments, which Sphinx and MkDocs write by
+_NUMBERS = re.compile(r"[\s\d]*")
 _MIN_NAMED = 2  # sections that keep their names anyway: one alone may be the article around a box "Related posts"
 _EMBEDDED = re.compile(r"(?:\A|\s)embed(?:ded)?(?:\s|\Z)")
 _OTHER_SITES = ("iframe", "object", "embed", "video", "audio", "script", "blockquote")  # how players and posts come
@@ -36,6 +38,8 @@ def keep_parts(tree: HtmlElement) -> None:
     _join_code(tree)
     _unlink_code(tree)
     _write_listings(tree)
+    _drop_line_numbers(tree)
+    _join_listings(tree)
     _part_boxes(tree)
     _write_captions(tree)
     _write_notes(tree)
@@ -122,6 +126,47 @@ def _write_listings(tree: HtmlElement) -> None:
         tail = listing.tail
         listing.clear()
         listing.tag, listing.text, listing.tail = "pre", "\n".join(lines), tail
+
+
+def _drop_line_numbers(tree: HtmlElement) -> None:
+    """Leaves out the numbers of a listing's lines as Pygments writes them: spans within it, or a cell before it, whose
+    table then is the listing."""
+    for number in tree.xpath("//pre//span[@class]"):
+        if not _LINE_NUMBERS.isdisjoint(number.get("class").split()):
+            number.drop_tree()
+    for table in list(tree.iter("table")):
+        listings = list(table.iter("pre"))
+        code = [one for one in listings if not _NUMBERS.fullmatch(one.text_content())]
+        is_whole = _BLANKS.sub("", table.text_content()) == _BLANKS.sub("", "".join(map(_text, listings)))
+        if len(listings) == 2 and len(code) == 1 and is_whole and table.getparent() is not None:
+            code[0].tail = None
+            table.addprevious(code[0])
+            table.drop_tree()
+
+
+def _text(element: HtmlElement) -> str:
+    return str(element.text_content())
+
+
+def _join_listings(tree: HtmlElement) -> None:
+    """Listings with marked words, as Pygments writes them, become plain ones within an item, a definition or a
+    quotation: trafilatura runs the lines of the marked ones together."""
+    for listing in list(tree.iter("pre")):
+        parts = [part for part in listing.iterdescendants() if isinstance(part.tag, str)]
+        are_words = all(part.tag in _INLINE and part.tag not in ("a", "img") for part in parts)
+        if not parts or not are_words or next(listing.iterancestors(*_PARTED), None) is None:
+            continue
+        for part in parts:
+            if part.tag == "br":
+                part.tail = "\n" + (part.tail or "")
+        text = listing.text_content()
+        code = next((part for part in parts if part.tag == "code"), None)
+        listing[:] = []
+        listing.text = text
+        if code is not None:  # which says that it is code
+            code[:] = []
+            code.text, code.tail, listing.text = text, None, None
+            listing.append(code)
 
 
 def _write_captions(tree: HtmlElement) -> None:

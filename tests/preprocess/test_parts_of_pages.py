@@ -165,3 +165,31 @@ def test_what_a_page_hides_is_no_text_of_it() -> None:
     assert secret not in text_of(f"<p hidden>{secret}</p>")
     assert "it stays" in text_of("<div hidden>never</div>it stays, as what is behind a hidden box has to, in its place")
     assert secret in main_text(f"<html hidden><body hidden><p>{secret}</p></body></html>")
+
+
+MARKED = (
+    "<span></span><span class='k'>def</span> <span>f</span>(x):\n"
+    "    <span>if</span> x:\n        <span>return</span> 1\n"
+)
+PLAIN = "def f(x):\n    if x:\n        return 1\n"
+
+
+@pytest.mark.parametrize(
+    "listing", ["<div class='highlight'><pre>{}</pre></div>", "<pre><code class='py'>{}</code></pre>"]
+)
+@pytest.mark.parametrize(
+    "outer", ["<ul><li>So: {}then</li></ul>", "<ol><li><p>So:</p>{}</li></ol>", "<dl><dd>So: {}</dd></dl>",
+              "<blockquote>{}</blockquote>", "{}"],
+)  # fmt: skip
+def test_listings_with_marked_words_keep_their_lines_within_items(listing: str, outer: str) -> None:
+    """Sphinx writes each listing so, and within an item its lines were one: `def f(x): if x: return 1`."""
+    assert PLAIN in text_of(outer.format(listing.format(MARKED))) + "\n"
+
+
+def test_numbers_of_lines_are_none_of_a_listing() -> None:
+    within = MARKED.replace("<span></span>", "<span class='linenos'>1</span>")
+    assert f"\n{PLAIN}" in text_of(f"<pre>{within}</pre>")
+    beside = f"<td class='linenos'><pre>1\n2\n3</pre></td><td class='code'><div><pre>{MARKED}</pre></div></td>"
+    assert f"\n{PLAIN}" in text_of(f"<table class='highlighttable'><tr>{beside}</tr></table>")
+    said = "<table><tr><td><pre>1999</pre></td><td>the <pre>year</pre></td></tr></table>"
+    assert "1999" in text_of(said)

@@ -205,6 +205,13 @@ def test_the_digest_of_a_payload_that_the_crawler_cut_is_not_held_against_it(tmp
     assert json.loads(row["metadata_json"])["truncated"] == "length"
 
 
+def test_the_protocol_of_an_answer_may_be_in_small_letters(tmp_path):
+    """Some servers write it so; warcio reads it."""
+    made = record("response", b"http/1.0 200 ok\r\nContent-Type: text/html\r\n\r\n" + PAGE)
+    (row,) = rows_of(land(tmp_path / "in", {"a.warc": made}))
+    assert (row["status"], row["digest"]) == ("ok", sha(PAGE))
+
+
 @pytest.mark.parametrize("status", ["301 Moved Permanently", "404 Not Found", "503 Busy", "206 Partial Content"])
 def test_an_answer_without_the_content_is_a_row_that_names_its_status(tmp_path, status):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(status=status)}))
