@@ -163,7 +163,7 @@ def test_what_a_page_hides_is_no_text_of_it() -> None:
     secret = "The flour of this sack was never carried over any bridge at all."
     assert secret in text_of(f"<p>{secret}</p>") and secret in text_of(f"<p hidden='until-found'>{secret}</p>")
     assert secret not in text_of(f"<p hidden>{secret}</p>")
-    assert "it stays" in text_of("<div hidden>never</div>it stays, as what is behind a hidden box has to, in its place")
+    assert "it stays" in text_of("<div hidden>never</div>it stays, as what is behind a hidden box must, in its place")
     assert secret in main_text(f"<html hidden><body hidden><p>{secret}</p></body></html>")
 
 
@@ -189,7 +189,7 @@ def test_listings_with_marked_words_keep_their_lines_within_items(listing: str, 
 def test_numbers_of_lines_are_none_of_a_listing() -> None:
     within = MARKED.replace("<span></span>", "<span class='linenos'>1</span>")
     assert f"\n{PLAIN}" in text_of(f"<pre>{within}</pre>")
-    beside = f"<td class='linenos'><pre>1\n2\n3</pre></td><td class='code'><div><pre>{MARKED}</pre></div></td>"
-    assert f"\n{PLAIN}" in text_of(f"<table class='highlighttable'><tr>{beside}</tr></table>")
+    before_it = f"<td class='linenos'><pre>1\n2\n3</pre></td><td class='code'><div><pre>{MARKED}</pre></div></td>"
+    assert f"\n{PLAIN}" in text_of(f"<table class='highlighttable'><tr>{before_it}</tr></table>")
     said = "<table><tr><td><pre>1999</pre></td><td>the <pre>year</pre></td></tr></table>"
     assert "1999" in text_of(said)
