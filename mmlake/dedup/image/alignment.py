@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmlake.dedup.image import colours, cutouts, ink
+from mmlake.dedup.image import colours, cutouts, ink, repainting
 from mmlake.dedup.image import tones as image_tones
 from mmlake.dedup.image.detail import detail_correlation, differences
 from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
@@ -223,7 +223,13 @@ def _is_recoloured(place: Place, warp: Floats, view: Floats, seen: Mask) -> bool
     upright = np.ascontiguousarray(oriented(place.viewed.chroma, place.orientation))
     chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in upright]
     tones = view, place.template.thumbnail
-    return colours.differ(np.stack(chroma), place.template.chroma, tones, seen, on_ground=_is_plain(place))
+    planes = np.stack(chroma), place.template.chroma
+    if colours.differ(*planes, tones, seen, on_ground=_is_plain(place)):
+        return True
+    are_drawings = place.viewed.is_drawing and place.template.is_drawing
+    return are_drawings and repainting.differ(
+        *planes, tones, seen, side_px=place.side_px, fills_frame=not place.is_drawn
+    )
 
 
 def _lies_as_said(warp: Floats, place: Place) -> bool:

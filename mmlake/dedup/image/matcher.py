@@ -11,6 +11,7 @@ from mmlake.dedup.image import alignment, keys, perceptual, recoding, views
 from mmlake.dedup.image.fingerprints import (
     CROPPED,
     INK,
+    IS_DRAWING,
     IS_SIGN,
     METHOD,
     MIRRORED,
@@ -123,6 +124,7 @@ class ImageMatcher:
             tints=perceptual.unpack_bytes(tint).reshape(2, TINT_SIDE, TINT_SIDE) if len(tint) else None,
             is_sign=bool(layout[IS_SIGN]),
             is_ink=int(layout[IS_SIGN]) == INK,
+            is_drawing=bool(layout[IS_DRAWING]),
         )
 
 

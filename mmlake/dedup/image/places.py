@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
-from mmlake.dedup.image.marks import Mask
+from mmlake.dedup.image.marks import MARKABLE_PX, Mask
 from mmlake.dedup.image.views import View, oriented
 from mmlake.dedup.image.windows import Floats, turned
 from mmlake.media.picture_borders import Box
@@ -45,11 +45,15 @@ def places(one: View, other: View) -> list[Place]:
     """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may
     make a part of the one fit a little better, and another light all of it worse."""
     found, frame, are_signs = [], (0.0, one, other, 0, 0, 0), one.is_sign and other.is_sign
+    # a drawing that is too small to bear a mark bears no two captions either: what both have below is their own
+    are_small = one.is_drawing and other.is_drawing and min(one.side_px, other.side_px) < MARKABLE_PX
     for view, template in ((one, other), (other, one)):
         # to turn the view's boxes there is to turn the template's few regions back
         correlations = view.box_units @ template.region_units[_TURNED_BACK].transpose(0, 2, 1)
         if are_signs:
             correlations = correlations[:1]
+        if are_small:
+            correlations[:, view.barred_box, template.barred_region] = -1
         if view is one:
             frame = (float(correlations[0, 0, 0]), view, template, 0, 0, 0)
         for at in np.argsort(-correlations.round(5), axis=None, kind="stable")[:_NUM_PLACES]:  # ties: as it is

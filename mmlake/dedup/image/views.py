@@ -30,11 +30,24 @@ class View:
     tints: NDArray[np.uint8] | None = None  # chroma, but of JPEGs that are no drawings
     is_sign: bool = False
     is_ink: bool = False  # a sign of a few strokes of one tone, as letters are
+    is_drawing: bool = False  # few tones, or much of a ground
 
     @cached_property
     def regions(self) -> list[Box]:
         """What another picture may show wholly."""
         return list(dict.fromkeys([WHOLE, self.content, self.bars]))
+
+    @property
+    def barred_region(self) -> slice:
+        """Where the regions have what lies inside caption bars; nowhere where there are none."""
+        at = self.regions.index(self.bars)
+        return slice(at, at + 1) if self.bars not in (WHOLE, self.content) else slice(0, 0)
+
+    @property
+    def barred_box(self) -> slice:
+        """The same of the boxes."""
+        at = self.barred_region
+        return slice(at.start + len(WINDOWS) - 1, at.stop + len(WINDOWS) - 1) if at.stop else at
 
     @cached_property
     def boxes(self) -> list[Box]:
