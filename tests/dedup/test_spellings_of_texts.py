@@ -24,6 +24,11 @@ DANISH = (
     "Børnene på øen går ned til åen og ser på ænderne, som svømmer under den gamle bro hver dag.",
     "Boernene paa oeen gaar ned til aaen og ser paa aenderne, som svoemmer under den gamle bro hver dag.",
 )
+CHINESE = (
+    "图书馆每天早上九点开门，读者可以借书和报纸。书架后面有几张桌子，学生们在这里写作业。请不要大声说话，也不要带吃的东西进来。",
+    "圖書館每天早上九點開門，讀者可以借書和報紙。書架後面有幾張桌子，學生們在這裡寫作業。請不要大聲說話，也不要帶吃的東西進來。",
+)
+HONG_KONG = (CHINESE[0], CHINESE[1].replace("裡", "裏").replace("說", "説"))
 WORDS = [f"{one}{other}" for one in ("ba", "ke", "lo", "mi", "nu", "pa") for other in ("rin", "sol", "tem", "vak")]
 
 
@@ -46,10 +51,18 @@ def with_links(words: list[str], rng: np.random.Generator) -> str:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [(GERMAN, spelled_out(GERMAN)), SERBIAN, DANISH], ids=["German", "Serbian", "Danish"]
+    ("one", "other"),
+    [(GERMAN, spelled_out(GERMAN)), SERBIAN, DANISH, CHINESE, HONG_KONG],
+    ids=["German", "Serbian", "Danish", "Chinese", "Chinese of Hong Kong"],
 )
 def test_a_text_in_another_spelling_is_the_same(one, other):
     assert relation(one, other) == ["same"]
+
+
+def test_characters_that_have_no_other_form_are_kept():
+    both = [print_table([text])["words"].values.tolist() for text in ("人山口", "大山口")]
+    assert both[0] != both[1]
+    assert print_table(["𠀀のかな"])["words"].values.tolist()  # beyond the first block, and kana
 
 
 def test_markdown_is_the_same_as_what_a_reader_sees_of_it():

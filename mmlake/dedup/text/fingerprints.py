@@ -2,7 +2,8 @@
 
 Enters: normalized text. Leaves: hashes, equal on every machine, whether numba or numpy made them. A word is a run of
 letters, digits and marks as `text.spellings` reads them, apostrophes and points left out; in scripts written without
-spaces each character is a word. Comparison is `text.matcher`'s.
+spaces each character is a word, and traditional Chinese ones are read as simplified (`text.han_variants`). Comparison
+is `text.matcher`'s.
 Source: Broder 1997 (resemblance of shingle sets).
 """
 
@@ -22,6 +23,7 @@ from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, Rows
+from mmlake.dedup.text.han_variants import simplified
 from mmlake.dedup.text.spellings import folded_spelling, without_targets
 
 U64 = NDArray[np.uint64]
@@ -166,7 +168,7 @@ def _batch_prints(texts: list[str], words: int, space: _Space) -> tuple[Ragged, 
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=begins[1:])
     if kernels is not None and whole.isascii():
         return _compiled_prints(kernels, np.frombuffer(whole.encode("ascii"), np.uint8), begins, words, space)
-    points = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    points = simplified(np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32))
     if kernels is not None:
         return _compiled_prints(kernels, points, begins, words, space)
     starts, hashes, has_digit = _plain_words(points)
