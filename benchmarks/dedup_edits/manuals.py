@@ -3,8 +3,9 @@
     python -m benchmarks.dedup_edits.manuals DIRECTORY --language de ja zh-cn
 
 DIRECTORY: what is unpacked of the Debian packages debian-reference-de, -ja, -zh-cn and so on (`apt-get download`,
-`dpkg-deb -x`): chapters as `ch*.LANGUAGE.html`. Forty sections of each language, eight copies of each; words that are
-replaced become words of other sections, two characters at a time where no spaces are.
+`dpkg-deb -x`): chapters as `ch*.LANGUAGE.html`; or of libreoffice-help-ko and so on: pages below `LANGUAGE/text`. Forty
+sections of each language, eight copies of each; words that are replaced become words of other sections in the same
+script, two characters at a time where no spaces are.
 """
 
 from __future__ import annotations
@@ -29,9 +30,14 @@ _HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 def sections(root: Path, language: str) -> list[str]:
     """The texts of sections of 110 words (220 characters without spaces) and more; of the others too few are prose."""
     found = []
-    for path in sorted(root.glob(f"**/ch*.{language}.html")):
-        for part in re.split(r'<h[23] class="title"', path.read_text("utf-8"))[1:]:
-            paragraphs = re.findall(r"<p>(.*?)</p>", part, re.DOTALL)
+    chapters = [
+        re.split(r'<h[23] class="title"', path.read_text("utf-8"))[1:]
+        for path in sorted(root.glob(f"**/ch*.{language}.html"))
+    ]
+    pages = [[path.read_text("utf-8")] for path in sorted(root.glob(f"**/{language}/text/**/*.html"))]
+    for parts in chapters + pages:
+        for part in parts:
+            paragraphs = re.findall(r'<p(?: id="par[^>]*)?>(.*?)</p>', part, re.DOTALL)
             text = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", "", one)).split()) for one in paragraphs)
             unspaced = len(_HAN_OR_KANA.findall(text))
             if (unspaced / 2 if unspaced > 0.45 * len(text) else len(text.split())) >= _LEAST_WORDS:
@@ -44,16 +50,25 @@ def pieces(text: str) -> list[str]:
     return _PIECE.findall(text) if _HAN_OR_KANA.search(text) else re.findall(r"\S+|\s+", text)
 
 
+def is_unspaced(piece: str) -> bool:
+    """Whether it is of a script without spaces."""
+    return _HAN_OR_KANA.match(piece) is not None
+
+
 def edits(texts: list[str], rng: np.random.Generator) -> dict[str, Callable[[str], str]]:
     """The edits, by name."""
-    vocabulary = [one for text in texts for one in pieces(text) if re.match(r"\w", one)]
+    # of one script each: in a manual that is translated in part two characters in place of an English word make a copy
+    # longer by a word each time
+    every = [one for text in texts for one in pieces(text) if re.match(r"\w", one)]
+    vocabulary = {kind: [one for one in every if is_unspaced(one) == kind] for kind in (False, True)}
 
     def replaced(fraction: float) -> Callable[[str], str]:
         def edit(text: str) -> str:
             parts = pieces(text)
             for at in np.flatnonzero(rng.random(len(parts)) < fraction).tolist():
                 if re.match(r"\w", parts[at]):
-                    parts[at] = vocabulary[int(rng.integers(len(vocabulary)))]
+                    others = vocabulary[is_unspaced(parts[at])]
+                    parts[at] = others[int(rng.integers(len(others)))]
             return "".join(parts)
 
         return edit
