@@ -16,7 +16,7 @@ from mmlake.letters import is_unspaced, plain, sentences
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASE_WORDS, _MIN_TIMES = 3, 3  # a phrase that is said twice is no habit
-# looked for where a word begins alone: from each letter of a long word on, it would take the square of its length
+# only where a word begins: tried from each letter of a long word on, it takes the square of its length
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+|\bwww\.\S+")
 _SHORT_LINE_CHARS = 30  # FineWeb's; what a menu has in a line
 # marks that end a sentence, and the quotes and brackets that may close behind them
