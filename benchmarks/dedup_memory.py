@@ -3,6 +3,7 @@
     python benchmarks/dedup_memory.py texts 1000000            the near join of texts, from fingerprints to pairs
     python benchmarks/dedup_memory.py pictures-join 100000     the same of pictures
     python benchmarks/dedup_memory.py sounds-join 100000       the same of recordings of 20 s
+    python benchmarks/dedup_memory.py vectors-join 1000000     the semantic join of vectors of 384 numbers
     python benchmarks/dedup_memory.py columns 10000000         fingerprints to columns in the order of digests
     python benchmarks/dedup_memory.py keys 10000000            the index of 32 keys of each unit
     python benchmarks/dedup_memory.py hashes 10000000          pairs of 64-bit hashes at --radius
@@ -54,6 +55,7 @@ _PART = 50_000
 _PICTURES = 1_000  # made at once
 _KEYS = 32
 _WORDS = 160  # of a recording
+_VECTORS, _NUMBERS = 16_384, 384  # a row group; of a vector
 
 
 class Peak:
@@ -250,6 +252,28 @@ def names(num: int, *, with_value: bool = False) -> Iterator[pa.Table]:
         yield pa.table({"digest": digests, **value})
 
 
+class Vectors:
+    """Rows of EMBEDDINGS around as many subjects as a tenth of them: a tenth are copies with a little noise."""
+
+    def __init__(self, num: int) -> None:
+        self._num, self.made_s = num, 0.0
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        subjects = np.random.default_rng(0).standard_normal((max(1, self._num // 10), _NUMBERS), np.float32)
+        for low in range(0, self._num, _VECTORS):
+            begin_s = time.process_time()
+            num, rng = min(_VECTORS, self._num - low), np.random.default_rng(low + 1)
+            made = subjects[rng.integers(0, len(subjects), num)] + rng.standard_normal((num, _NUMBERS), np.float32)
+            copies = num // 10
+            made[-copies:] = made[:copies] + 0.05 * rng.standard_normal((copies, _NUMBERS), np.float32)
+            made /= np.linalg.norm(made, axis=1, keepdims=True)
+            digests = _digests(low, low + num)
+            vector = pa.ListArray.from_arrays(pa.array(np.arange(num + 1) * _NUMBERS, pa.int32()), made.ravel())
+            encoder, status = (pa.array([one] * num, pa.string()) for one in ("e", "ok"))
+            self.made_s += time.process_time() - begin_s
+            yield pa.table({"digest": digests, "encoder": encoder, "vector": vector, "status": status})
+
+
 class Clips:
     """Clips of which those with equal keys are the same: the walk over them, without what a comparison costs."""
 
@@ -276,6 +300,10 @@ def _questions(kind: str, num: int, engine: Engine, *, words: int, radius: int) 
     if kind == "texts":
         (tier,), settings = dedup.tiers_of("text"), dedup.DedupSettings()
         return {"near join": lambda: dedup.near_pairs(Texts(num, words), (tier,), settings=settings, engine=engine)}
+    if kind == "vectors-join":
+        vectors, settings = Vectors(num), dedup.DedupSettings()
+        ask = partial(dedup.semantic_pairs, vectors, {"e": 0.95}, settings=settings, engine=engine)
+        return {"semantic join": lambda: _joined(ask(), num, vectors.made_s)}
     if kind.endswith("-join"):
         (tier,), settings = dedup.tiers_of({"pictures": "image", "sounds": "audio"}[kind[:-5]]), dedup.DedupSettings()
         made = Timed(Pictures(num) if kind == "pictures-join" else Sounds(num))
@@ -321,6 +349,7 @@ def main() -> None:
             "texts",
             "pictures-join",
             "sounds-join",
+            "vectors-join",
             "columns",
             "keys",
             "hashes",

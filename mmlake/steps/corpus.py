@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import __version__, contracts, dedup, schemas
+from mmlake.engine.sorting import is_among
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.records import canonical_json, digest_of
@@ -67,18 +68,17 @@ def _check_near(job: Job, pairs: pa.Table) -> int:
 def _semantic(job: Job) -> pa.Table:
     nodes = standing.nodes(job)
     near = dedup.cluster(nodes, job.lake.tables.read(Slot("near_duplicates", job.modality)), criteria=job.row.survivors)
-    made = contracts.made(
-        job.lake.tables.concat("embeddings", job.modality, columns=["digest", "encoder", "vector", "status"])
-    )
-    embeddings = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
+    digests, columns = nodes["digest"].combine_chunks(), ["digest", "encoder", "vector", "status"]
+    embeddings = job.lake.tables.scan_parts("embeddings", job.modality, columns=columns)
     return dedup.semantic_pairs(
-        embeddings,
+        (part.filter(is_among(part["digest"], digests)) for part in embeddings),
         job.lake.parts.semantic_bounds,
         nodes=nodes,
         criteria=job.row.survivors,
         near=near,
         apart=partial(_apart, job),
         settings=job.lake.settings.dedup,
+        engine=standing.engine(job),
         advance=job.advance,
     )
 
@@ -107,10 +107,6 @@ def _veto_prints(job: Job) -> pa.Table:
     shards, wanted = standing.Fingerprints(job) if has_some else (), pa.array(dedup.VETO_PRINTS)
     parts = [part.filter(pc.is_in(part["method"], value_set=wanted)) for part in shards]
     return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(standing.PRINTS), *parts])
-
-
-def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:
-    return pc.is_in(table["digest"], value_set=nodes["digest"].combine_chunks())
 
 
 def _criteria(lake: Lake, modality: str, shard: str) -> dict[str, str]:

@@ -24,7 +24,8 @@ from mmlake.dedup.prints import Positions, joined
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.dedup.vectors.matcher import Apart, Vectors
-from mmlake.dedup.vectors.tier import bounds_of, vectors_of
+from mmlake.dedup.vectors.tier import bounds_of
+from mmlake.dedup.vectors.vector_columns import by_encoder
 from mmlake.dedup.vectors.witness import VETO_PRINTS, veto
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
@@ -139,13 +140,12 @@ def semantic_hits(
     fingerprints, eval_fingerprints: of the same units, for the veto of texts of one template and of drawings. Raises
     SettingsError for an encoder without a bound.
     """
-    corpus, evals = contracts.made(embeddings), contracts.made(eval_embeddings)
+    corpus, evals = (by_encoder([contracts.made(table)]) for table in (embeddings, eval_embeddings))
     parts = [_rows({})]
-    for encoder, bound in bounds_of(evals, bounds, settings).items():
-        rows, eval_rows = (table.filter(pc.equal(table["encoder"], encoder)) for table in (corpus, evals))
-        if not rows.num_rows:
+    for encoder, bound in bounds_of(list(evals), bounds, settings).items():
+        if encoder not in corpus:
             continue
-        (digests, vectors), (eval_digests, eval_vectors) = vectors_of(rows), vectors_of(eval_rows)
+        (digests, vectors), (eval_digests, eval_vectors) = corpus[encoder], evals[encoder]
         prints = [
             prints_of(table, VETO_PRINTS, names)
             for table, names in ((eval_fingerprints, eval_digests), (fingerprints, digests))

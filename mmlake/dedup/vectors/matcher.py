@@ -304,6 +304,17 @@ class Sampled(NamedTuple):
     num_found: int
 
 
+def _near_among(vectors: Vectors, asking: Positions, others: Positions, bound: float) -> tuple[Positions, Positions]:
+    """(asking unit, other unit) at or above the bound in float32; of each asking one the others in their order."""
+    found = [np.empty((2, 0), np.int64)]
+    for low in range(0, len(others), _LAST_BLOCK):
+        block = others[low : low + _LAST_BLOCK]
+        one, other = np.nonzero(vectors[asking] @ vectors[block].T >= bound)
+        found.append(np.stack((asking[one], block[other])))
+    one, other = np.concatenate(found, axis=1)
+    return one, other
+
+
 def duplicates_of_sample(
     vectors: Vectors, goes_for: NDArray[np.int64], *, bound: float, apart: Apart, seed: int, sample: int
 ) -> Sampled:
@@ -315,8 +326,7 @@ def duplicates_of_sample(
     for low in range(0, len(chosen), _ROWS):
         asking = chosen[low : low + _ROWS]
         asking = asking[goes_for[asking] < 0]
-        one, other = np.nonzero(vectors[asking] @ vectors[stays].T >= bound - _SLACK)
-        one, other = asking[one], stays[other]
+        one, other = _near_among(vectors, asking, stays, bound - _SLACK)
         sure = (one != other) & (proposals.cosines(vectors, one, other) >= bound)
         one, other = one[sure], other[sure]
         missed = ~apart(one, other)

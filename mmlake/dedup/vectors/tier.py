@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -23,6 +24,9 @@ from mmlake.dedup.stars.pair_rows import table_of
 from mmlake.dedup.stars.star_edges import Stars
 from mmlake.dedup.stars.survivors import by_digest, rows_of, standing_of
 from mmlake.dedup.vectors.matcher import Apart, VectorMatcher, Vectors, duplicates_of_sample, never_apart
+from mmlake.dedup.vectors.vector_columns import by_encoder
+from mmlake.dedup.vectors.vector_columns import rows_of as rows_of_vectors
+from mmlake.engine import Engine
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
 
@@ -31,7 +35,7 @@ _SAMPLE_UNITS = estimates.SAMPLE_UNITS
 
 
 def semantic_pairs(
-    embeddings: pa.Table,
+    embeddings: pa.Table | Iterable[pa.Table],
     bounds: Mapping[str, float],
     *,
     nodes: pa.Table | None = None,
@@ -39,25 +43,43 @@ def semantic_pairs(
     near: pa.Table | None = None,
     apart: Callable[[pa.Array], Apart] | None = None,
     settings: DedupSettings,
+    engine: Engine | None = None,
     advance: Advance = silent,
 ) -> pa.Table:
     """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
     vector have no pairs.
 
+    embeddings: rows of EMBEDDINGS, or parts of them, which are read once; of a key that comes again the first counts.
     bounds: encoder -> smallest cosine that counts, as their rows say; `settings.semantic_bounds` goes before.
     nodes: what decides who stays. near: the clusters of the near tier: only its survivors are compared, and where one
     of them goes, its duplicates are compared with what it goes for. The table's metadata has the recall of the search,
     counted on a seeded sample (`estimates.recall_counts`).
-    apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. Raises SettingsError for
-    an encoder without a bound.
+    apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. engine: in whose files
+    vectors lie that are large; None: in memory. Raises SettingsError for an encoder without a bound.
     """
-    embeddings = contracts.made(embeddings)
+    with ExitStack() as stack:
+        if engine is not None:
+            stack.enter_context(engine.used())
+        found = by_encoder(map(contracts.made, [embeddings] if isinstance(embeddings, pa.Table) else embeddings))
+        return _pairs_of(found, bounds, nodes, criteria, near, apart, settings, advance)
+
+
+def _pairs_of(
+    found_vectors: dict[str, tuple[pa.Array, Vectors]],
+    bounds: Mapping[str, float],
+    nodes: pa.Table | None,
+    criteria: Sequence[Criterion],
+    near: pa.Table | None,
+    apart: Callable[[pa.Array], Apart] | None,
+    settings: DedupSettings,
+    advance: Advance,
+) -> pa.Table:
     parts, recalls, curves = [], [(0, 0)], []
-    for encoder, bound in bounds_of(embeddings, bounds, settings).items():
-        digests, vectors = vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
+    for encoder, bound in bounds_of(list(found_vectors), bounds, settings).items():
+        digests, vectors = found_vectors.pop(encoder)
         survivor = _survivors(digests, near)
         leads = np.flatnonzero(survivor == np.arange(len(digests)))
-        led = vectors[leads]
+        led = rows_of_vectors(vectors, leads)
         among = digests.take(pa.array(leads))
         standing = by_digest(among) if nodes is None else standing_of(rows_of(nodes, among), criteria)
         kept_apart = never_apart if apart is None else apart(digests)
@@ -84,26 +106,15 @@ def _goes_for(found: Stars, num: int) -> NDArray[np.int64]:
     return goes_for
 
 
-def bounds_of(embeddings: pa.Table, bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
-    """The bound of each encoder that the rows have vectors of, by its name. Raises SettingsError for an encoder without
-    one."""
+def bounds_of(encoders: Sequence[str], bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
+    """The bound of each of the encoders. Raises SettingsError for one without a bound."""
     bounds = {**bounds, **settings.semantic_bounds}
-    encoders = sorted(pc.unique(embeddings["encoder"]).to_pylist())
     if unknown := [encoder for encoder in encoders if encoder not in bounds]:
         raise SettingsError(
             f"dedup: vectors of {unknown[0]!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
             f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
         )
     return {encoder: float(bounds[encoder]) for encoder in encoders}
-
-
-def vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
-    """(the digests, sorted; their vectors). Chunks are laid side by side: offsets of lists are 32 bits wide."""
-    parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in rows["vector"].chunks]
-    values = np.concatenate([np.empty(0, np.float32), *parts]).astype(np.float32, copy=False)
-    order = pc.sort_indices(rows["digest"]).to_numpy()
-    digests = rows["digest"].take(pa.array(order)).combine_chunks()
-    return digests, np.ascontiguousarray(values.reshape(rows.num_rows, -1)[order])
 
 
 def _among(apart: Apart, leads: Positions, left: Positions, right: Positions) -> NDArray[np.bool_]:
@@ -123,11 +134,10 @@ def _survivors(digests: pa.Array, near: pa.Table | None) -> np.ndarray:
 
 def equal_vectors(vectors: Vectors) -> np.ndarray:
     """128 bits that equal vectors have in common."""
-    bits = np.ascontiguousarray(vectors).view(np.uint32).astype(np.uint64)
-    factors = np.random.default_rng(1).integers(1, 1 << 63, (bits.shape[1], 2), dtype=np.uint64) | np.uint64(1)
+    factors = np.random.default_rng(1).integers(1, 1 << 63, (vectors.shape[1], 2), dtype=np.uint64) | np.uint64(1)
     sums = [np.zeros((0, 2), np.uint64)]
-    for low in range(0, len(bits), _FOLLOWERS_AT_ONCE):
-        block = bits[low : low + _FOLLOWERS_AT_ONCE]
+    for low in range(0, len(vectors), _FOLLOWERS_AT_ONCE):
+        block = np.ascontiguousarray(vectors[low : low + _FOLLOWERS_AT_ONCE]).view(np.uint32).astype(np.uint64)
         sums.append(np.stack([(block * factors[:, side]).sum(axis=1, dtype=np.uint64) for side in range(2)], axis=1))
     return np.concatenate(sums)
 
