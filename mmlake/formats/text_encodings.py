@@ -11,6 +11,7 @@ import codecs
 import unicodedata
 from functools import cache
 
+from mmlake.formats.windows_punctuation import is_punctuation_of_windows
 from mmlake.formats.word_shapes import letter_fraction, odd_fraction
 
 BOMS = (
@@ -120,6 +121,8 @@ def guessed_encoding(data: bytes, *, min_confidence: float = MIN_CONFIDENCE) -> 
     share = 1 - _num_ascii(data) / max(1, len(data))
     if len(data) < (_MIN_BYTES_OF_FEW if share <= _FEW else _MIN_BYTES):
         return None
+    if is_punctuation_of_windows(data):
+        return "cp1252"
     encoding, confidence = _guess(data)
     if encoding is None:
         return None
