@@ -38,7 +38,8 @@ _MOST_COMPARED = 4_096  # targets of one group; a larger one is cut
 _BRUTE = 1 << 22  # comparisons up to which all are made
 _GROUP_NS, _COMPARE_NS = 25.0, 30.0  # of one hash and choice of blocks, and of one comparison, in numpy
 _LAY_NS, _FIND_NS, _NEAR_NS = 20.0, 12.0, 2.3  # of one target, one hash and one comparison, in compiled code
-_AT_ONCE = 1 << 16  # hashes
+_AT_ONCE = 1 << 18  # hashes: each takes part of the targets into the cache, which many share
+_TOGETHER = 1 << 12  # hashes that go through each table together
 _WORK = 64  # of one hash and choice of blocks, in the unit of `key_kernels`
 _SPACE = np.uint64(7)  # the bits of a key that say its space
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -200,33 +201,37 @@ class _Grouped:
         return _masks(len(self.targets), self._radius)
 
     @functools.cached_property
-    def _grouping(self) -> tuple[NDArray[np.uint32], Words, Positions]:
-        """(rows of the targets, group by group, the targets themselves, so that a group lies in one place, and where
-        each group ends), for each choice of blocks."""
+    def _grouping(self) -> tuple[NDArray[np.uint32], Words, NDArray[np.uint32], NDArray[np.uint8]]:
+        """For each choice of blocks the rows of the targets, group by group, the targets themselves, so that a group
+        lies in one place, where each group begins, and of each the eighths of it that hold one, a bit each."""
         (masks, bits), scratch = self._masks_and_bits, current()
-        orders = scratch.zeros(len(masks) * len(self.targets), np.uint32).reshape(len(masks), -1)
-        laid = scratch.zeros(len(masks) * len(self.targets), np.uint64).reshape(len(masks), -1)
-        ends = scratch.zeros(len(masks) * ((1 << bits) + 1), np.int64).reshape(len(masks), -1)
+        num = len(masks) * len(self.targets)
+        orders = scratch.zeros(num, np.uint32).reshape(len(masks), -1)
+        laid = scratch.zeros(num, np.uint64).reshape(len(masks), -1)
+        ends = scratch.zeros(len(masks) * ((1 << bits) + 1), np.uint32).reshape(len(masks), -1)
+        held = scratch.zeros(len(masks) << bits, np.uint8).reshape(len(masks), -1)
         for at, mask in enumerate(masks):
-            group = _groups(self.targets, mask, bits)
+            eighths = _groups(self.targets, mask, bits + 3)
+            group = eighths >> 3
             orders[at] = _in_order(group)
             laid[at] = self.targets[orders[at]]
             ends[at, 1:] = np.cumsum(np.bincount(group, minlength=1 << bits))
-        return orders, laid, ends
+            np.bitwise_or.at(held[at], group, (1 << (eighths & 7)).astype(np.uint8))
+        return orders, laid, ends, held
 
     def _in_groups(self, asking: Words, at: int, *, most: int) -> tuple[Positions, Positions]:
         """The pairs that agree on this mask and on none before it."""
         (masks, bits), radius = self._masks_and_bits, self._radius
-        order, laid, ends = (rows[at] for rows in self._grouping)
-        mine = _groups(asking, masks[at], bits)
-        begin, end = ends[mine], ends[mine + 1]
-        end = np.minimum(end, begin + _MOST_COMPARED)
+        order, laid, ends, held = (rows[at] for rows in self._grouping)
         kernels = key_kernels.compiled(_WORK * len(asking))
         if kernels is not None:
-            left, right = np.empty((2, most * len(asking)), np.int64)
-            kinds = (np.ascontiguousarray(one) for one in (asking, laid, order, begin, end, masks[:at]))
-            num_found = kernels.near(*kinds, radius, most, left, right)
+            room, (left, right) = np.empty((3, _TOGETHER), np.int64), np.empty((2, most * len(asking) + 1), np.int64)
+            groups = (masks[at], 64 - bits, held, laid, order, ends, masks[:at])
+            num_found = kernels.near(asking, *groups, radius, most, _MOST_COMPARED, *room, left, right)
             return left[:num_found].copy(), right[:num_found].copy()
+        mine = _groups(asking, masks[at], bits)
+        begin, end = (ends[side].astype(np.int64) for side in (mine, mine + 1))
+        end = np.minimum(end, begin + _MOST_COMPARED)
         active, step = np.flatnonzero(end > begin), 0
         num = np.zeros(len(asking), np.int64)
         lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -89,7 +89,7 @@ def kernels() -> Kernels | None:
             "low": Loop(_low, ("u8*", "i8*", "u8", "i8*")),
             "hits": Loop(_hits, ("u8*", "i8*", "u8", "i8", "u8*", "u1*", "u8", "b1*")),
             "marked": Loop(_marked, ("u8*", "i8*", "i8*", "u8", "u8", "u1*", "b1*", "b1*")),
-            "near": Loop(_near, ("u8*", "u8*", "u4*", "i8*", "i8*", "u8*", "i8", "i8", "i8*", "i8*")),
+            "near": Loop(_near, ("u8*", "u8", "u8", "u1*", "u8*", "u4*", "u4*", "u8*", *["i8"] * 3, *["i8*"] * 5)),
             "tied": Loop(_tied, ("i4*", "i8*", "i8*", "i8*")),
             "listed": Loop(_listed, ("i4*", "i8*", "i8*", "i8*", "i4*", "i8*")),
             "leading": Loop(_leading, ("i4*", *["i8*"] * 6, "b1*", "i8", "i4*", "i8*", "i8**", "i8**"), (_met,)),
@@ -250,41 +250,52 @@ def _marked(
 
 
 def _near(
-    asking: Any,
-    laid: Any,
-    order: Any,
-    begins: Any,
-    ends: Any,
-    masks: Any,
-    radius: Any,
-    most: Any,
-    left: Any,
-    right: Any,
-) -> int:  # pragma: no cover: compiled
+    asking: Any, mask: Any, shift: Any, is_held: Any, laid: Any, order: Any, ends: Any, masks: Any, radius: Any,
+    most: Any, most_compared: Any, rows: Any, begins: Any, stops: Any, left: Any, right: Any,
+) -> int:  # pragma: no cover: compiled  # fmt: skip
     """Fills (row of asking, row of targets) of what lies within the radius, of each asking one the first `most` in its
-    group, but for those that agree on one of the masks; how many. laid, order: the targets by group, and their rows;
-    begins, ends: where the group of each asking one lies there."""
-    num = 0
-    for row in range(asking.shape[0]):
-        found = 0
-        for place in range(begins[row], ends[row]):
-            differing = asking[row] ^ laid[place]
-            x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
-            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-            if np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) > radius:
-                continue
-            found += 1
-            is_first = True
-            for at in range(masks.shape[0]):
-                if differing & masks[at] == 0:
-                    is_first = False
+    group, but for those that agree on one of the masks; how many.
+
+    mask, shift: of the group, which is what is left of a product. is_held: of each group a bit for each eighth of it
+    that holds a target; most hold none. laid, order: the targets by group, and their rows; ends: where each group
+    begins there, and the end of the last one. rows, begins, stops: room for some asking ones, which go through each
+    table together: a loop that only reads waits for many places of memory at once, one that compares for each."""
+    num, last = 0, laid.shape[0] - 1
+    for low in range(0, asking.shape[0], rows.shape[0]):
+        num_held = 0
+        for row in range(low, min(low + rows.shape[0], asking.shape[0])):
+            spread = (asking[row] & mask) * np.uint64(0x9E3779B97F4A7C15)
+            finer = (spread >> (shift - np.uint64(3))) & np.uint64(7)
+            rows[num_held] = row
+            begins[num_held] = np.int64(spread >> shift)
+            num_held += np.int64((is_held[spread >> shift] >> finer) & np.uint64(1))
+        for at in range(num_held):
+            group = begins[at]
+            begins[at], stops[at] = ends[group], ends[group + 1]
+        first = np.uint64(0)
+        for at in range(num_held):
+            first ^= laid[min(begins[at], last)]
+        right[num] = np.int64(first >> np.uint64(1))  # overwritten: without a use nothing would be read
+        for at in range(num_held):
+            found, row = 0, rows[at]
+            for place in range(begins[at], min(stops[at], begins[at] + most_compared)):
+                differing = asking[row] ^ laid[place]
+                x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
+                x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+                x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+                if np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) > radius:
+                    continue
+                found += 1
+                is_first = True
+                for other in range(masks.shape[0]):
+                    if differing & masks[other] == 0:
+                        is_first = False
+                        break
+                if is_first:
+                    left[num], right[num] = row, order[place]
+                    num += 1
+                if found == most:
                     break
-            if is_first:
-                left[num], right[num] = row, order[place]
-                num += 1
-            if found == most:
-                break
     return num
 
 
