@@ -262,7 +262,7 @@ def _near(
     table together: a loop that only reads waits for many places of memory at once, one that compares for each."""
     num, last = 0, laid.shape[0] - 1
     for low in range(0, asking.shape[0], rows.shape[0]):
-        num_held = 0
+        num_held: Any = 0
         for row in range(low, min(low + rows.shape[0], asking.shape[0])):
             spread = (asking[row] & mask) * np.uint64(0x9E3779B97F4A7C15)
             finer = (spread >> (shift - np.uint64(3))) & np.uint64(7)
