@@ -55,6 +55,7 @@ class _Pass:
     epoch: int
     start: int  # the first global position
     taken: int = 0  # ordinals of its rank, or of its worker, that it has passed
+    has_begun: bool = False  # whether somebody iterates over it
 
 
 class ShardStream:
@@ -136,6 +137,8 @@ class ShardStream:
         return left // self.world_size if self.tail == "drop" else max(0, -(-(left - self.rank) // self.world_size))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        if self._pass.has_begun and self._pass.taken >= self._num_left(self._pass.start):
+            self._start = 0  # who takes the last sample, and asks for no more, has read to the end as well
         samples = self.iterate()
         return self._to_the_end(samples, self._pass)
 
@@ -149,7 +152,7 @@ class ShardStream:
         counts the pass that began last; `set_epoch` and `load_state_dict` are for the next one, and change none that
         has begun."""
         begun = self._pass = self._new_pass()
-        self._passed = 0
+        begun.has_begun, self._passed = True, 0
         return self._samples(begun, worker, num_workers)
 
     def _pass_over(self, num_samples: int) -> None:

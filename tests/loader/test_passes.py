@@ -80,6 +80,23 @@ def test_the_pass_behind_a_resumed_one_is_whole(folder) -> None:
     assert [len(keys(stream)), stream.state_dict()["position"], len(keys(stream))] == [COUNT - 40, COUNT, COUNT]
 
 
+@pytest.mark.parametrize("stop", [40, COUNT])
+def test_a_loop_that_stops_behind_the_last_sample_has_used_up_the_loaded_position(folder, stop: int) -> None:
+    """It asked for no more, as torchdata's StatefulDataLoader does not, and the next pass began there once more: behind
+    the last sample it was empty."""
+    stream = stream_of(folder, seed=3)
+    stream.load_state_dict(stream.state_dict(stop))
+    assert len(taken(iter(stream), COUNT - stop)) == COUNT - stop
+    assert len(keys(stream)) == COUNT
+
+
+def test_a_loop_that_stops_before_begins_at_the_loaded_position_again(folder) -> None:
+    stream = stream_of(folder, seed=3)
+    stream.load_state_dict(stream.state_dict(40))
+    taken(iter(stream), COUNT - 41)
+    assert len(keys(stream)) == COUNT - 40
+
+
 def test_a_state_counts_the_pass_that_began_last(folder) -> None:
     """Before its first sample it was at the end of the pass before."""
     stream = stream_of(folder)
