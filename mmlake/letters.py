@@ -18,8 +18,9 @@ UNSPACED: Final = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
 )
 # what ends a sentence: before a space, and without one
-SPACED_ENDS: Final = ".!?…।॥؟۔።။។།"
-UNSPACED_ENDS: Final = "。！？｡"
+# (Sentence_Terminal of Unicode 14, without the sign that Burmese divides clauses by; what Lao and Tibetan add)
+SPACED_ENDS: Final = ".!?…।॥؟۔።፧፨။។៕།༎։؝؞܀܁܂߹᙮᠃᠉‼‽⁇⁈⁉᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫᥄᥅᭚᭛᭞᭟᰻᰼᪨᪩᪪᪫⸮"
+UNSPACED_ENDS: Final = "。！？｡።፧။។"
 # one for ASCII, one for marks with a space behind them, one for marks without
 _PLAIN_END, _SPACED_END, _END = (
     re.compile(rf"(?<=[{signs}])\s+|\n+{other}")

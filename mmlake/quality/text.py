@@ -258,7 +258,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="11",
+        revision="12",
     ),
 )
 _DOCUMENT = ("document",)

@@ -11,7 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.letters import is_unspaced, plain, sentences
+from mmlake.letters import SPACED_ENDS, UNSPACED_ENDS, is_unspaced, plain, sentences
 
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
@@ -20,7 +20,7 @@ _PHRASE_WORDS, _MIN_TIMES = 3, 3  # a phrase that is said twice is no habit
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+|\bwww\.\S+")
 _SHORT_LINE_CHARS = 30  # FineWeb's; what a menu has in a line
 # marks that end a sentence, and the quotes and brackets that may close behind them
-_ENDS = re.compile(r"[.!?:;…。！？：；।॥؟؛۔።፧။།][\"'”’»)\]」』]*[ \t]*$")
+_ENDS = re.compile(rf"[:;：；؛{SPACED_ENDS}{UNSPACED_ENDS}][\"'”’“‘»«)\]」』]*[ \t]*$")
 
 
 def repeated_line_fraction(text: str) -> float | None:

@@ -16,8 +16,9 @@ from mmlake.formats import sniff
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.markup import is_html, strip_tags
 from mmlake.preprocess.text import normalize
+from mmlake.preprocess.transcripts.sentence_ends import CLAUSE_END, SENTENCE_END
+from mmlake.preprocess.transcripts.sentence_ends import marks as sentence_marks
 from mmlake.preprocess.transcripts.subtitles import parse_cues
-from mmlake.preprocess.transcripts.utterances import _CLAUSE_END, _SENTENCE_END
 from mmlake.quality.text import MEASURES
 from mmlake.quality.transcript import _spoken
 
@@ -41,9 +42,11 @@ HOSTILE: dict[str, tuple[Callable[[str], object], str]] = {
     "fixed blanks before a word": (plain, "a" + "\u00a0" * MANY + "b"),
     "wide blanks before a word": (strip_tags, "a" + "\u2003" * MANY + "b"),
     "accents on a letter": (plain, "a" + "\u0301\u0323" * MANY),
-    "marks before a word": (lambda text: list(_SENTENCE_END.finditer(text)), "!" * MANY + "x"),
-    "marks and quotes before a word": (lambda text: list(_SENTENCE_END.finditer(text)), "!" * MANY + "'" * MANY + "x"),
-    "commas before a word": (lambda text: list(_CLAUSE_END.finditer(text)), "," * MANY + "'" * MANY + "x"),
+    "marks before a word": (lambda text: list(SENTENCE_END.finditer(text)), "!" * MANY + "x"),
+    "marks and quotes before a word": (lambda text: list(SENTENCE_END.finditer(text)), "!" * MANY + "'" * MANY + "x"),
+    "initials": (sentence_marks, "A b. " + "a. " * MANY),
+    "ellipses": (sentence_marks, "A b" + " ." * MANY),
+    "commas before a word": (lambda text: list(CLAUSE_END.finditer(text)), "," * MANY + "'" * MANY + "x"),
     "brackets that nothing closes": (_spoken, "[(" * MANY),
     "titles above no lyrics": (parse_cues, "[ti:x]" * MANY),
     "labels of brackets": (parse_cues, GRID.format(num=1, rows='0 1 "' + "<" * MANY + 'x"')),
@@ -80,8 +83,8 @@ def test_accents_end_in_the_order_of_unicode(marks: int) -> None:
 SAME = (
     (r"(?<![ \t\u00a0])[ \t\u00a0]++$", r"[ \t\u00a0]+$", "a \t\n\u00a0"),
     (r"(?<![^\S\n])[^\S\n]*+\n\s*+", r"\s*\n\s*", "a \n\u2003"),
-    (_SENTENCE_END.pattern, r"[.!?…。！？।؟]+[\"'”’»)\]]*(?=\s|$)|[。！？]", "a.。!') "),
-    (_CLAUSE_END.pattern, r"[,;:،؛–—]+[\"'”’»)\]]*(?=\s|$)|[、，；：]", "a,、;') "),
+    (SENTENCE_END.pattern, r"[.!?…。！？।؟]+[\"'”’»)\]]*(?=\s|$)|[。！？]", "a.。!') "),
+    (CLAUSE_END.pattern, r"[,;:،؛–—]+[\"'”’»)\]]*(?=\s|$)|[、，；：]", "a,、;') "),
 )
 
 

@@ -167,8 +167,8 @@ def test_of_two_pauses_the_end_of_the_sentence_is_taken(store):
 
 def test_of_two_pauses_the_end_of_a_line_that_ends_a_sentence_is_taken(store):
     sound = bursts((0, 16), (16.3, 24), (24.3, 40), until_s=40)
-    for first, second, border in (("One.", "and two", 16.15), ("One", "and two.", 24.15)):
-        lines = [cue(first, 0, 16), cue(second, 16.3, 24), cue("three", 24.3, 40)]
+    for first, second, border in (("One.", "And two", 16.15), ("One", "and two.", 24.15)):
+        lines = [cue(first, 0, 16), cue(second, 16.3, 24), cue("Three", 24.3, 40)]
         rows = units(track(store, sound, cues=lines), store)
         assert borders_s(rows) == [pytest.approx(border, abs=0.1)]
 
@@ -313,7 +313,7 @@ def test_a_span_is_named_by_what_it_is(store):
     from hashlib import sha256
 
     row = units(track(store, bursts((0, 40), until_s=40)), store)[0]
-    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@3","start":0}}'
+    text = f'{{"axis":"us","end":{row["end"]},"kind":"segment","parent":"{DIGEST}","producer":"borders@4","start":0}}'
     assert row["digest"] == sha256(text.encode()).hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from quality_media import measures_of, rules_broken, text_track
 
-from mmlake.letters import count_words
+from mmlake.letters import count_words, sentences
 from mmlake.store import BlobStore
 
 STORE = BlobStore("/nonexistent")  # text measures read no blob
@@ -91,3 +91,14 @@ def test_marks_of_every_script_divide_a_text(marks):
     words = "سڑک " * 30
     assert measured(words * 2, "unpunctuated_fraction") == 1
     assert measured(f"{words}{marks[0]} {words}{marks[1]}", "unpunctuated_fraction") == 0
+
+
+@pytest.mark.parametrize("text", ["Մութ է։ Անձրև է։ Ցուրտ է։", "መልካም ቀን።እንደምን አለህ፧ደህና ነኝ።", "ဟုတ်တယ်။မဟုတ်ဘူး။ကောင်းပါတယ်။"])
+def test_sentences_end_at_the_signs_of_their_script(text):
+    """Those of Armenian, and of Amharic and Burmese where no space follows, were one sentence."""
+    assert len([part for part in sentences(text) if part.strip()]) == 3
+
+
+@pytest.mark.parametrize("line", ["Մութ է։", "Er sagte: „Keine Lust.“"])
+def test_a_line_ends_with_the_mark_of_its_script(line):
+    assert measured(f"{line}\n" * 3, "ended_line_fraction") == 1

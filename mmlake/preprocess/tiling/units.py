@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")
 _FAILED = 3301
 _SLACK_S = 0.1  # what an encoder adds to a clip of round length: the padding of its last frame of sound
-_PRODUCER = "borders@3"  # counts up where the same item would be cut elsewhere
+_PRODUCER = "borders@4"  # counts up where the same item would be cut elsewhere
 _Aligned = tuple[int | None, list[dict[str, Any]]]  # code, words
 _SIGNALS = ("time_s", "luma", "luma_std", "change")
 

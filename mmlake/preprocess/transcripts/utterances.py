@@ -8,24 +8,16 @@ order of time.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mmlake.letters import SPACED_ENDS, UNSPACED_ENDS
 from mmlake.preprocess.transcripts.pronunciation import tokens
+from mmlake.preprocess.transcripts.sentence_ends import CLAUSE, SENTENCE, kind_of_end, marks, of_lines
 
 # W utterances, N places
-# a run of marks as a whole: 100,000 before a word were tried from each of them
-_SENTENCE_END = re.compile(
-    rf"(?<![{SPACED_ENDS}{UNSPACED_ENDS}])[{SPACED_ENDS}{UNSPACED_ENDS}]++[\"'”’»)\]]*+(?=\s|$)|[{UNSPACED_ENDS}]"
-)
-# behind a word alone: 1,000 and 12:30 are one
-_CLAUSE_END = re.compile(r"(?<![,;:،؛–—፣፤፥၊])[,;:،؛–—፣፤፥၊]++[\"'”’»)\]]*+(?=\s|$)|[、，；：]")
-CLAUSE, SENTENCE = 1, 2  # what a word or a line ends; 0: neither
 _MAX_WORD_S = 10.0  # a word that lasts longer is none
 _AHEAD = 20  # words of a transcript that may be passed over to find the next spoken one
 _LONG_PAUSE_US = 500_000  # between two words of different sentences
@@ -108,7 +100,7 @@ def of_words(words: Sequence[Mapping[str, Any]], transcript: str, *, duration_us
 
 def of_cues(cues: Sequence[Mapping[str, Any]], *, duration_us: int) -> Utterances:
     """The lines of subtitles."""
-    ends = (_kind(cue["text"].rstrip()[-4:]) for cue in cues)
+    ends = of_lines(cue["text"] for cue in cues)
     return _of(zip(cues, ends, strict=True), duration_us=duration_us, longest_s=math.inf)
 
 
@@ -138,12 +130,10 @@ def _of(spoken: Iterable[tuple[Mapping[str, Any], int]], *, duration_us: int, lo
 
 def _ends(words: Sequence[str], transcript: str) -> list[int]:
     """What each word ends in the transcript, whose words are the same in the same order but for some."""
-    marks = [(mark.start(), mark.end(), SENTENCE) for mark in _SENTENCE_END.finditer(transcript)]
-    marks += [(mark.start(), mark.end(), CLAUSE) for mark in _CLAUSE_END.finditer(transcript)]
     said: list[str] = []
     ends: list[int] = []
     at = 0
-    for start, end, kind in [*sorted(marks), (len(transcript), len(transcript), 0)]:
+    for start, end, kind in [*marks(transcript), (len(transcript), len(transcript), 0)]:
         part = tokens(transcript[at : max(at, start)])
         said += part
         ends += [0] * len(part)
@@ -157,12 +147,5 @@ def _ends(words: Sequence[str], transcript: str) -> list[int]:
             place += ahead.index(word) + 1
             found.append(ends[place - 1])
         else:
-            found.append(_kind(word))
+            found.append(kind_of_end(word))
     return found
-
-
-def _kind(text: str) -> int:
-    """What a text that ends so ends."""
-    if _SENTENCE_END.search(text):
-        return SENTENCE
-    return CLAUSE if _CLAUSE_END.search(text) else 0
