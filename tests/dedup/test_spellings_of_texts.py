@@ -29,6 +29,23 @@ CHINESE = (
     "圖書館每天早上九點開門，讀者可以借書和報紙。書架後面有幾張桌子，學生們在這裡寫作業。請不要大聲說話，也不要帶吃的東西進來。",
 )
 HONG_KONG = (CHINESE[0], CHINESE[1].replace("裡", "裏").replace("說", "説"))
+_TURKISH = (
+    "İlk gün sınıfta kimse konuşmadı. Işıklar söndü ve İstanbul'un üzerinde ince bir sis kaldı. Kızlar pencerenin "
+    "önünde bekledi, çünkü ışık yalnızca oradan geliyordu."
+)
+TURKISH = (_TURKISH, _TURKISH.replace("i", "İ").replace("ı", "I").upper())
+GREEK = (
+    "Η πόλη είναι μεγάλη και οι δρόμοι είναι γεμάτοι από κόσμο που περιμένει το τρένο",
+    "Η ΠΟΛΗ ΕΙΝΑΙ ΜΕΓΑΛΗ ΚΑΙ ΟΙ ΔΡΟΜΟΙ ΕΙΝΑΙ ΓΕΜΑΤΟΙ ΑΠΟ ΚΟΣΜΟ ΠΟΥ ΠΕΡΙΜΕΝΕΙ ΤΟ ΤΡΕΝΟ",
+)
+RUSSIAN = (
+    "Ещё идёт чёрный кот, а её ребёнок поёт весёлые песни о полёте и всё ждёт самолёт",
+    "Еще идет черный кот, а ее ребенок поет веселые песни о полете и все ждет самолет",
+)
+ROMANIAN = (
+    "Și țara aceasta își știe țăranii și soții lor care așteaptă ploaia de toamnă",
+    "Şi ţara aceasta îşi ştie ţăranii şi soţii lor care aşteaptă ploaia de toamnă",
+)
 WORDS = [f"{one}{other}" for one in ("ba", "ke", "lo", "mi", "nu", "pa") for other in ("rin", "sol", "tem", "vak")]
 
 
@@ -52,11 +69,22 @@ def with_links(words: list[str], rng: np.random.Generator) -> str:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(GERMAN, spelled_out(GERMAN)), SERBIAN, DANISH, CHINESE, HONG_KONG],
-    ids=["German", "Serbian", "Danish", "Chinese", "Chinese of Hong Kong"],
+    [(GERMAN, spelled_out(GERMAN)), SERBIAN, DANISH, CHINESE, HONG_KONG, TURKISH, GREEK, RUSSIAN, ROMANIAN],
+    ids=["German", "Serbian", "Danish", "Chinese", "Chinese of Hong Kong", "Turkish", "Greek", "Russian", "Romanian"],
 )
 def test_a_text_in_another_spelling_is_the_same(one, other):
     assert relation(one, other) == ["same"]
+
+
+@pytest.mark.parametrize("sign", [0xAD, 0x34F, 0x180E, 0x200B, 0x200D, 0x200E, 0x2063, 0x2069, 0xFE0F, 0xFEFF, 0xE0041])
+def test_signs_that_no_reader_sees_make_no_other_text(sign):
+    """Marks of a copy: each word was another one, or two."""
+    text = "The harbour of the town is small, and boats that come in the evening wait outside until there is room."
+    assert relation(text, " ".join(f"{word[:2]}{chr(sign)}{word[2:]}" for word in text.split())) == ["same"]
+
+
+def test_the_non_joiner_of_persian_divides_words_as_a_space_does():
+    assert folded_spelling("می\u200cخواهم") != folded_spelling("میخواهم")
 
 
 def test_characters_that_have_no_other_form_are_kept():
