@@ -135,7 +135,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="15",
+        revision="16",
     ),
     DAMAGE_MEASUREMENT,
 )

@@ -124,9 +124,15 @@ def held_fractions(luma_HW: NDArray[np.float32]) -> tuple[float, float]:
     found = [held for shape in shapes for held in _held([tile for tile in tiles if tile.shape == shape])]
     if not found:
         return 1.0, 1.0
-    # the middle ones: a mark or a caption is sharp whatever it stands on
-    ranked = np.sort(np.array(found), axis=0)[(len(found) - 1) // 2 : len(found) // 2 + 1].mean(axis=0)
-    return float(ranked[0]), float(ranked[1])
+    # the middle ones: a mark or a caption is sharp whatever it stands on. A smooth sky next to something says nothing
+    # of sharpness; where all is smooth, the picture is
+    sharp = [share for share, _, is_smooth in found if not is_smooth] or [share for share, _, _ in found]
+    return _middle(sharp), _middle([share for _, share, _ in found])
+
+
+def _middle(shares: list[float]) -> float:
+    ranked = sorted(shares)[(len(shares) - 1) // 2 : len(shares) // 2 + 1]
+    return float(sum(ranked) / len(ranked))
 
 
 @functools.lru_cache(maxsize=4)  # nearly all tiles are of one size
@@ -147,8 +153,8 @@ def _medians(values_NM: NDArray[np.floating]) -> NDArray[np.floating]:
     return medians
 
 
-def _held(planes: list[NDArray[np.float32]]) -> list[tuple[float, float]]:
-    """Of planes of one shape."""
+def _held(planes: list[NDArray[np.float32]]) -> list[tuple[float, float, bool]]:
+    """(both fractions, whether there is nothing where every picture has something) of each; planes of one shape."""
     window, places, parts = _bands(*planes[0].shape)
     spectra = np.fft.rfft2(np.stack([plane - plane.mean() for plane in planes]) * window)
     spectra = spectra.reshape(len(planes), -1)[:, places]
@@ -160,13 +166,13 @@ def _held(planes: list[NDArray[np.float32]]) -> list[tuple[float, float]]:
     for weighted in powers * centres**2:
         natural = float(weighted[_BASE].mean())
         base = max(natural, _OF_PEAK * float(weighted.max()))
-        found.append((_reach(weighted, _FALL * natural), _reach(weighted, _REAL_FALL * base)))
+        found.append((_reach(weighted, _FALL * natural), _reach(weighted, _REAL_FALL * base), natural == 0))
     return found
 
 
 def _reach(weighted: NDArray[np.floating], least: float) -> float:
     """Bands up to the last that holds so much; of those behind it a share, so that noise in one band is no step."""
-    shares = np.maximum.accumulate((weighted / least)[::-1]) if least > 0 else np.ones(_BANDS)
+    shares = np.maximum.accumulate((weighted / least if least > 0 else weighted > 0)[::-1].astype(np.float64))
     return float(np.minimum(shares, 1).mean())
 
 

@@ -117,3 +117,24 @@ def test_what_a_codec_adds_to_faint_detail_makes_no_picture_sharper_by_a_step():
         plane = np.fft.irfft2(np.where(radius < 0.125, waves, waves * np.sqrt(faint)), s=(side, side))
         found.append(sharp_fraction((128 + 50 * plane / plane.std()).astype(np.float32)))
     assert found[0] < found[1] < 1.3 * found[0]
+
+
+@pytest.mark.parametrize("quality", [None, 92])
+def test_the_more_a_picture_is_blurred_the_less_sharp_it_is(quality):
+    """Of one that was blurred by 7 px and more nothing was left to measure, which counted as all of it."""
+    from PIL import ImageFilter
+
+    options = {"kind": "PNG"} if quality is None else {"kind": "JPEG", "quality": quality}
+    one = photograph()
+    found = [
+        measured(one.filter(ImageFilter.GaussianBlur(radius)), **options)["sharp_fraction"]
+        for radius in (0, 1, 2, 4, 6, 8, 12, 16)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.2
+
+
+def test_a_smooth_sky_makes_what_stands_before_it_no_less_sharp():
+    sky = np.repeat(np.linspace(90, 160, 400)[:, None], 400, axis=1).astype(np.float32)
+    scene = np.asarray(photograph().convert("L"), np.float32)
+    assert sharp_fraction(np.vstack([sky[:200], scene[200:]])) == pytest.approx(sharp_fraction(scene), abs=0.1)
