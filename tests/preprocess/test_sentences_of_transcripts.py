@@ -19,6 +19,8 @@ _ONE = [
     "He teaches science (He worked for 5 years as an engineer.) at the local University.",
     'She turned to him, "This is great." she said.',
     "She works at Yahoo! in the accounting department.",
+    "Bohr used the analogy of parallel stairways [...] (Smith 55).",
+    "我们明天一起去看《摔跤吧！爸爸》好吗？",
     "Wir trafen Dr. med. Meyer in der Stadt.",
     "Wir brauchen Getränke, z. B. Wasser, Saft und Bier.",
     "Was sind die Konsequenzen der Abstimmung vom 12. Juni?",

@@ -107,6 +107,8 @@ def _ended(before: str, sign: str, following: str, has_capitals: bool, *, begins
     `begins` is False."""
     if not following:
         return SENTENCE
+    if before.endswith("[") or before.rfind("《") > before.rfind("》"):
+        return 0  # an omission, and the title of a book or film
     if has_capitals and following[0].islower():
         return 0 if sign == "." else CLAUSE
     if sign not in (".", ".)") or (last := _LAST.search(before)) is None:
