@@ -21,9 +21,11 @@ UNSPACED: Final = re.compile(
 # (Sentence_Terminal of Unicode 14, without the sign that Burmese divides clauses by; what Lao and Tibetan add)
 SPACED_ENDS: Final = ".!?…।॥؟۔።፧፨။។៕།༎։؝؞܀܁܂߹᙮᠃᠉‼‽⁇⁈⁉᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫᥄᥅᭚᭛᭞᭟᰻᰼᪨᪩᪪᪫⸮"
 UNSPACED_ENDS: Final = "。！？｡።፧။។"
+# what closes a quotation or a bracket behind such a sign: German ones end as English ones begin
+_CLOSERS = "\"'”’“‘»«)\\]」』）"
 # one for ASCII, one for marks with a space behind them, one for marks without
 _PLAIN_END, _SPACED_END, _END = (
-    re.compile(rf"(?<=[{signs}])\s+|\n+{other}")
+    re.compile(rf"(?<=[{signs}])\s+|(?<=[{signs}][{_CLOSERS}])\s+|\n+{other}")
     for signs, other in ((".!?", ""), (SPACED_ENDS, ""), (SPACED_ENDS, f"|(?<=[{UNSPACED_ENDS}])"))
 )
 _JOINERS = "\u200c\u200d"  # within words of Persian, Sinhala, Malayalam and others
@@ -115,7 +117,8 @@ def without_points(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The text cut at line ends and behind the signs that end a sentence; parts may be empty."""
+    """The text cut at line ends and behind the signs that end a sentence, with what closes there; parts may be
+    empty."""
     if text.isascii():
         return _PLAIN_END.split(text)
     return (_END if any(sign in text for sign in UNSPACED_ENDS) else _SPACED_END).split(text)

@@ -102,3 +102,11 @@ def test_sentences_end_at_the_signs_of_their_script(text):
 @pytest.mark.parametrize("line", ["Մութ է։", "Er sagte: „Keine Lust.“"])
 def test_a_line_ends_with_the_mark_of_its_script(line):
     assert measured(f"{line}\n" * 3, "ended_line_fraction") == 1
+
+
+@pytest.mark.parametrize("marks", ['""', "“”", "„“", "«»", "()"])
+def test_a_quoted_notice_is_one_sentence_and_not_the_rest_of_the_text(marks):
+    """No sentence ended at a quotation mark behind its period, so that what followed was of the notice."""
+    rest = "Then they walked home along the harbour, and nobody said a word until they stood before the door."
+    text = f"The sign at the door was old. {marks[0]}All rights reserved.{marks[1]} {rest}"
+    assert 0 < measured(text, "boilerplate_fraction") < 0.2
