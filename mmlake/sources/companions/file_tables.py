@@ -224,6 +224,11 @@ class FileTable(ABC):
         shorter = (posixpath.relpath(below, base) for base in self.bases[1:] if f"{below}/".startswith(f"{base}/"))
         return [below, *shorter]
 
+    def keys_of(self, member: Member, places: Sequence[str]) -> list[str]:
+        """What a file may be called in its records. places: what its directory may be called."""
+        name = composed(printable(member.name)).rpartition("/")[2]  # of an archive's members with their folder
+        return [posixpath.normpath(posixpath.join(place, name)) for place in places]
+
     def left_over(self, *, is_any_needed: bool) -> Iterator[tuple[Record, Fault | None]]:
         """Every record that no file took, with what is wrong with it; nothing is with one that names no file.
         is_any_needed: where none of the files is there, all records count as naming none."""
@@ -342,7 +347,5 @@ class FileTables(Companion):
     def _records_of(self, table: FileTable, members: Sequence[Member]) -> Iterator[Record]:
         """The records that name these files, in whatever spelling."""
         index, places = table.records, table.places(self._directory)
-        for member in members:
-            for place in places:
-                name = composed(printable(member.name)).rpartition("/")[2]  # of an archive's members with their folder
-                yield from index.of(posixpath.normpath(posixpath.join(place, name)))
+        for key in dict.fromkeys(key for member in members for key in table.keys_of(member, places)):
+            yield from index.of(key)

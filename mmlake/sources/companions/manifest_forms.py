@@ -60,6 +60,11 @@ class Columns(NamedTuple):
     names: tuple[str, ...]  # of the columns that hold files
     header: tuple[str, ...] = ()  # names of all cells, where no line says so
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether files are named by ids, which those have as names wherever they lie."""
+        return file_lists.ID in self.names and bool(self.header)
+
 
 def may_be(name: str) -> bool:
     """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
@@ -112,7 +117,7 @@ def columns_of(head: bytes, name: str) -> Columns | None:
     whole = lines if len(head) < _HEADS_BYTES[0] else lines[:-1]
     for delimiter in _TABLES[sniff.extension_of(name)]:
         if header := file_lists.header_of(whole[: 1 + _MAX_RECORDS], delimiter):
-            return Columns(delimiter, (file_lists.FILE,), header)
+            return Columns(delimiter, (header[0] if header[0] == file_lists.ID else file_lists.FILE,), header)
         if file_lists.is_list(name):
             continue
         quoting = QUOTING[delimiter != "\t"]
@@ -143,7 +148,7 @@ def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[
         for one in value if isinstance(value, list) else [value]:
             path = one.get("path") if isinstance(one, dict) else one
             path = file_lists.path_in(path) if columns is not None and columns.header and path else path
-            if isinstance(path, str) and is_medium(path):
+            if isinstance(path, str) and (is_medium(path) or (columns is not None and columns.has_ids)):
                 found.append(path.strip())
     found += () if columns is not None else _paths_in_turns(fields)
     return list(dict.fromkeys(found))

@@ -7,22 +7,35 @@ list of records, and a manifest none of whose files is there is such a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from mmlake.formats import sniff
 from mmlake.formats.texts import printable
+from mmlake.media_names import MEDIA_NAMES
 from mmlake.records import SourceRef
 from mmlake.sources.companions import file_lists, kaldi, manifest_forms, utterances
-from mmlake.sources.companions.file_tables import FileTable, FileTables
+from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
+from mmlake.sources.companions.inner_descriptions import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.names import SampleNames, file_stem_of
-from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.names import SampleNames, composed, file_stem_of, label_of, uncompressed_stem_of
+from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.records.fields import TextField
-from mmlake.sources.records.lines import Line, json_records, rows_of_line, separated_lines, stream_of, text_alone
+from mmlake.sources.records.lines import (
+    Line,
+    cut_lines,
+    json_records,
+    rows_of_line,
+    separated_lines,
+    stream_of,
+    text_alone,
+)
 from mmlake.sources.settings import SourceSettings
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
@@ -103,6 +116,8 @@ class Manifest(FileTable):
     def __init__(self, reading: Reading, path: str) -> None:
         super().__init__(reading, path)
         self.bases = file_lists.bases_of(path)
+        if (home := file_lists.home_of(path)) != self.home:  # a list in a directory of lists
+            self.home, self.bases = home, (*self.bases, self.home.rpartition("/")[2])
 
     def key(self) -> tuple[Hashable, ...]:
         """The file, and its companions in Kaldi's directory."""
@@ -123,6 +138,8 @@ class Manifest(FileTable):
             return kaldi.lines(self.reading)
         if self._columns is not None:
             delimiter, _, names = self._columns
+            if file_lists.is_id_alone(delimiter):
+                return cut_lines(self.reading, names, lambda line: file_lists.cells_of(line, delimiter))
             has_quotes = delimiter == "," if names else delimiter != "\t"
             return separated_lines(self.reading, delimiter, names, has_quotes=has_quotes)
         with stream_of(self.reading) as stream:
@@ -144,6 +161,37 @@ class Manifest(FileTable):
             return [fields["audio"]]
         return manifest_forms.paths_of(fields, self._columns)
 
+    def keys_of(self, member: Member, places: Sequence[str]) -> list[str]:
+        """As for every such file; where it has ids, the name of a medium with and without its extension."""
+        if not self._has_ids:
+            return super().keys_of(member, places)
+        name = composed(printable(member.name)).rpartition("/")[2]
+        return [name, uncompressed_stem_of(name)] if member.is_media else []
+
+    @property
+    def _has_ids(self) -> bool:
+        return self._columns is not None and self._columns.has_ids
+
+    @cached_property
+    def _known(self) -> Names:
+        """The names of all media below its directory, with and without their extensions."""
+        inside = "" if self.home == "." else f"{self.home}/"
+        hashes = array("q")
+        for directory, entries in self.reading.landing.directories():
+            for entry in entries if f"{directory}/".startswith(inside) else ():
+                if entry.name.rpartition(".")[2].lower() in MEDIA_NAMES:
+                    name = composed(printable(entry.name))
+                    hashes.extend((hash(label_of(name)), hash(label_of(uncompressed_stem_of(name)))))
+        return Names(np.array(hashes, np.int64))
+
+    def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
+        if not self._has_ids:
+            yield from super()._missing(index)
+            return
+        for path in index.paths():
+            if path not in self._known:
+                yield path, f"the file {path[:200]} {self.absent}"
+
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether the directory holds media, and is that of the manifest, or below it."""
         return self.entry in placement.companions_of(directory)
@@ -162,4 +210,4 @@ class Manifest(FileTable):
 
     def names_files_in(self, directory: str) -> bool:
         """Whether it names files of the directory, or may do so by lying in it."""
-        return any(place == "." or self.records.names_below(place) for place in self.places(directory))
+        return self._has_ids or any(place == "." or self.records.names_below(place) for place in self.places(directory))

@@ -192,7 +192,9 @@ class Placement:
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may name files of the directory, and the companions of those of
         Kaldi."""
-        may_be = (one for above in self._upwards(directory) for one in above.manifests)
+        may_be = [one for above in self._upwards(directory) for one in above.manifests]
+        beside = (one for place in file_lists.places_beside(directory) for one in self._list(place).manifests)
+        may_be += [one for one in beside if file_lists.is_list(one.name)]
         return [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
 
     def _is_manifest(self, entry: Entry) -> bool:
@@ -257,12 +259,12 @@ class Placement:
         return [*names, *self._archives_of(entry.path)]
 
     def _dependencies_of_manifest(self, entry: Entry) -> list[Entry]:
-        here = entry.path.rpartition("/")[0] or "."
-        found = self._list(here).manifests
-        if entry not in found or here not in self._above_media or not self._is_manifest(entry):
+        found = self._list(entry.path.rpartition("/")[0] or ".").manifests
+        home = file_lists.home_of(entry.path)
+        if entry not in found or home not in self._above_media or not self._is_manifest(entry):
             return []
         is_scp = entry.name == manifest_forms.SCP
-        below = self._names_below(entry.path.rpartition("/")[0])
+        below = self._names_below("" if home == "." else home)
         return [below, *(one for one in found if is_scp and one.name in manifest_forms.COMPANIONS)]
 
     def _dependencies_of_archive(self, archive: Entry) -> list[Entry]:

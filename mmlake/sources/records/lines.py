@@ -14,9 +14,10 @@ from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
+from mmlake.formats.charsets import as_utf_8
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded, expanded_head
-from mmlake.formats.json_elements import elements_of
+from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.formats.sniff import HEAD_BYTES, extension_of
 from mmlake.formats.texts import lines_of
 from mmlake.records import SourceRef, canonical_json
@@ -113,6 +114,32 @@ def separated_lines(
                 stream, delimiter, names=names, has_quotes=quotes, settings=reading.settings
             ):
                 yield Line(f"row:{number}", number, cells, fault)
+
+    return _to_the_end(reading, read)
+
+
+def cut_lines(reading: Reading, names: tuple[str, ...], cells_of: Callable[[str], list[str]]) -> Iterator[Line]:
+    """The records of lines that a function cuts into as many cells as there are names. Where the file breaks, a last
+    one says so."""
+
+    def read(reading: Reading) -> Iterator[Line]:
+        with stream_of(reading) as stream:
+            for number, data in enumerate(lines_of(as_utf_8(stream), reading.settings.max_line_bytes), 1):
+                label = f"line:{number}"
+                if isinstance(data, int):
+                    yield too_long(label, number, data, reading)
+                elif data.strip():
+                    try:
+                        cells = cells_of(data.removeprefix(BOM).decode())
+                    except UnicodeDecodeError as error:
+                        yield not_utf_8(label, number, error, data)
+                        continue
+                    fault = (
+                        Fault(1003, f"num_cells={len(cells)} not in [{len(names)}, {len(names)}]")
+                        if len(cells) != len(names)
+                        else None
+                    )
+                    yield Line(label, number, {} if fault else dict(zip(names, cells, strict=True)), fault, data)
 
     return _to_the_end(reading, read)
 
