@@ -11,6 +11,7 @@ import json
 import posixpath
 import unicodedata
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -224,9 +225,8 @@ class FileTable(ABC):
         shorter = (posixpath.relpath(below, base) for base in self.bases[1:] if f"{below}/".startswith(f"{base}/"))
         return [below, *shorter]
 
-    def keys_of(self, member: Member, places: Sequence[str]) -> list[str]:
-        """What a file may be called in its records. places: what its directory may be called."""
-        name = composed(printable(member.name)).rpartition("/")[2]  # of an archive's members with their folder
+    def keys_of(self, name: str, places: Sequence[str]) -> list[str]:
+        """What a file of that name may be called in its records. places: what its directory may be called."""
         return [posixpath.normpath(posixpath.join(place, name)) for place in places]
 
     def left_over(self, *, is_any_needed: bool) -> Iterator[tuple[Record, Fault | None]]:
@@ -347,5 +347,21 @@ class FileTables(Companion):
     def _records_of(self, table: FileTable, members: Sequence[Member]) -> Iterator[Record]:
         """The records that name these files, in whatever spelling."""
         index, places = table.records, table.places(self._directory)
-        for key in dict.fromkeys(key for member in members for key in table.keys_of(member, places)):
+        names = [member.name.rpartition("/")[2] for member in members]  # of an archive's members without their folder
+        for key in dict.fromkeys(key for name in names for key in table.keys_of(composed(printable(name)), places)):
             yield from index.of(key)
+
+    def name_each_alone(self, names: Sequence[str]) -> bool:
+        """Whether records name each of these files, and none names two of them: then they belong to different ones."""
+        counts = Counter[tuple[int, str]]()
+        for name in names:
+            found = {
+                (at, record.label)
+                for at, (table, _) in enumerate(self._tables)
+                for key in table.keys_of(composed(printable(name)), table.places(self._directory))
+                for record in table.records.of(key)
+            }
+            if not found:
+                return False
+            counts.update(found)
+        return max(counts.values()) == 1

@@ -25,7 +25,7 @@ from mmlake.sources.companions.inner_descriptions import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames, composed, file_stem_of, label_of, uncompressed_stem_of
-from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import (
     Line,
@@ -161,12 +161,11 @@ class Manifest(FileTable):
             return [fields["audio"]]
         return manifest_forms.paths_of(fields, self._columns)
 
-    def keys_of(self, member: Member, places: Sequence[str]) -> list[str]:
+    def keys_of(self, name: str, places: Sequence[str]) -> list[str]:
         """As for every such file; where it has ids, the name of a medium with and without its extension."""
         if not self._has_ids:
-            return super().keys_of(member, places)
-        name = composed(printable(member.name)).rpartition("/")[2]
-        return [name, uncompressed_stem_of(name)] if member.is_media else []
+            return super().keys_of(name, places)
+        return [name, uncompressed_stem_of(name)] if _is_medium(name) else []
 
     @property
     def _has_ids(self) -> bool:
@@ -179,7 +178,7 @@ class Manifest(FileTable):
         hashes = array("q")
         for directory, entries in self.reading.landing.directories():
             for entry in entries if f"{directory}/".startswith(inside) else ():
-                if entry.name.rpartition(".")[2].lower() in MEDIA_NAMES:
+                if _is_medium(entry.name):
                     name = composed(printable(entry.name))
                     hashes.extend((hash(label_of(name)), hash(label_of(uncompressed_stem_of(name)))))
         return Names(np.array(hashes, np.int64))
@@ -211,3 +210,7 @@ class Manifest(FileTable):
     def names_files_in(self, directory: str) -> bool:
         """Whether it names files of the directory, or may do so by lying in it."""
         return self._has_ids or any(place == "." or self.records.names_below(place) for place in self.places(directory))
+
+
+def _is_medium(name: str) -> bool:
+    return name.rpartition(".")[2].lower() in MEDIA_NAMES

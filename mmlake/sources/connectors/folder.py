@@ -17,8 +17,10 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
+from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources.companions import coco, descriptions, labels, manifests, parallel_texts, transcripts
-from mmlake.sources.names import file_stem_of, uncompressed_stem_of
+from mmlake.sources.companions.file_tables import FileTables
+from mmlake.sources.names import composed, file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
@@ -73,6 +75,8 @@ def _grouped(reading: Reading) -> Samples:
         )
         given = (*(companions_of(reading) for companions_of in others), labelling)
     companions = [companion for companion in given if companion is not None]
+    for companion in companions:
+        stems = _apart(entries, stems, companion) if isinstance(companion, FileTables) else stems
     if not has_tables and not borrowed:
         return Samples(
             lambda: _groups(entries, stems, reading, is_listed=is_mixed),
@@ -112,6 +116,20 @@ def _by_stem(entries: Sequence[Entry], stems: Sequence[str]) -> dict[str, list[E
     for entry, stem in zip(entries, stems, strict=True):
         groups[stem].append(entry)
     return groups
+
+
+def _apart(entries: Sequence[Entry], stems: list[str], tables: FileTables) -> list[str]:
+    """The stems, but where records name each file of one alone: those are samples of their own (LLaMA-Factory has
+    `1.jpg`, `1.mp4` and `1.wav`, of three dialogues), called like their files."""
+    is_any = len(set(stems)) < len(stems)
+    groups = {stem: [one.name for one in group] for stem, group in _by_stem(entries, stems).items()} if is_any else {}
+    several = {stem: names for stem, names in groups.items() if len(names) > 1 and all(map(_is_medium, names))}
+    apart = {stem for stem, names in several.items() if tables.name_each_alone(names)}
+    return [composed(entry.name) if stem in apart else stem for entry, stem in zip(entries, stems, strict=True)]
+
+
+def _is_medium(name: str) -> bool:
+    return sniff.extension_of(name) in MEDIA_NAMES
 
 
 def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
