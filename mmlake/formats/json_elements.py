@@ -16,7 +16,7 @@ _QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), frozenset(b"{[")
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _OUTSIDE = re.compile(rb'["\[\]{}]')
 _INSIDE = re.compile(rb'["\\]')
-_SCALAR_END = re.compile(rb'[",\]]')
+_SCALAR_END, _MEMBER_END = re.compile(rb'[",\]]'), re.compile(rb'[",:\]}]')  # in a list, in an object
 _READ_BYTES = 1 << 18
 
 
@@ -51,10 +51,49 @@ def elements_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
         raise UnreadableItem(1001, f"bytes stand behind the end of the JSON list, from byte {window.place} on")
 
 
+def members_of(stream: IO[bytes], limit_bytes: int) -> Iterator[tuple[bytes | int, bytes | int, bool]]:
+    """(key, value, whether it is an element) of each member of a JSON object, as bytes, or the size of what is over the
+    limit. A list of objects in it is given element by element. Raises UnreadableItem where the object breaks."""
+    window = _Window(stream, limit_bytes, _MEMBER_END)
+    if window.next_byte() == BOM[:1]:
+        window.take(len(BOM))
+    window.expect(b"{")
+    while window.next_byte() != b"}":
+        key = window.element()
+        window.expect(b":")
+        if window.next_byte() != b"[":
+            yield key, window.element(), False
+        else:
+            yield from ((key, value, is_element) for value, is_element in _list_in(window, limit_bytes))
+        if window.next_byte() != b"}":
+            window.expect(b",")
+    window.take(1)
+    if window.has_more():
+        raise UnreadableItem(1001, f"bytes stand behind the end of the JSON object, from byte {window.place} on")
+
+
+def _list_in(window: _Window, limit_bytes: int) -> Iterator[tuple[bytes | int, bool]]:
+    window.expect(b"[")
+    has_objects, values, size_bytes = window.next_byte() == b"{", list[bytes](), 2
+    while window.next_byte() != b"]":
+        value = window.element()
+        size_bytes += value + 1 if isinstance(value, int) else len(value) + 1
+        if has_objects:
+            yield value, True
+        elif isinstance(value, bytes) and size_bytes <= limit_bytes:
+            values.append(value)
+        if window.next_byte() != b"]":
+            window.expect(b",")
+    window.expect(b"]")
+    if not has_objects:
+        yield b"[%b]" % b",".join(values) if size_bytes <= limit_bytes else size_bytes, False
+
+
 class _Window:
     """The part of the stream that is in memory: one element, and what was read behind it."""
 
-    def __init__(self, stream: IO[bytes], limit_bytes: int) -> None:
+    def __init__(self, stream: IO[bytes], limit_bytes: int, scalar_end: re.Pattern[bytes] = _SCALAR_END) -> None:
+        self._scalar_end = scalar_end
         # At most one read of what lies below: a cut stream gives what it has before it raises.
         self._next, self._limit = getattr(stream, "read1", stream.read), limit_bytes
         # _at: up to where it was taken; _before: bytes of the stream before it
@@ -68,6 +107,12 @@ class _Window:
     def take(self, num_bytes: int) -> None:
         """Pass over bytes that were seen."""
         self._at += num_bytes
+
+    def expect(self, byte: bytes) -> None:
+        """Pass over that byte. Raises UnreadableItem where another one stands there."""
+        if self.next_byte() != byte:
+            raise UnreadableItem(1001, f"byte {self.place} is not {byte.decode()}, as JSON has it there")
+        self.take(1)
 
     def _read(self) -> bool:
         data = self._next(_READ_BYTES)
@@ -118,7 +163,8 @@ class _Window:
             if not (is_string or is_scalar or is_tail):
                 found = _TO_BRACKET.match(self._held, at)
                 is_tail = found is None
-            found = found or (_INSIDE if is_string else _SCALAR_END if is_scalar else _OUTSIDE).search(self._held, at)
+            wanted = _INSIDE if is_string else self._scalar_end if is_scalar else _OUTSIDE
+            found = found or wanted.search(self._held, at)
             if found is None:
                 at, is_tail = max(at, len(self._held)), False
                 if num_dropped or len(self._held) > self._limit:  # it will not be given out: only its end is sought

@@ -37,6 +37,7 @@ _TRANSCRIPTS = ".trans.txt"  # LibriSpeech's, which are joined by their names
 DIRECTORIES = ("etc", "filelists", "list", "lists", "transcript", "transcripts")
 _MAX_LISTS = 64  # in one directory
 _MAX_CELLS = 64
+LEAST_CHARS = 4  # of an id that is the name of a medium wherever it lies
 _LINE_BYTES = 4096  # of a first line that are searched
 _NUMBER = re.compile(r"#\d{1,3}\Z")  # behind a name: the caption's, in Flickr's lists
 _NAMED = re.compile(rb"\.([A-Za-z0-9]{1,5})(?:#\d{1,3})?[ ]?[|\t]")

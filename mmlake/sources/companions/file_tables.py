@@ -21,6 +21,7 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.companions.archives import File
+from mmlake.sources.companions.file_lists import is_medium
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.names import composed
 from mmlake.sources.parsed_files import Kind
@@ -123,6 +124,11 @@ class FileRecords:
         # "0" is the character behind "/": all paths below one lie together.
         sql = "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1"
         return bool(self._tables.select(sql, f"{directory}/", f"{directory}0"))
+
+    @cached_property
+    def have_ids(self) -> bool:
+        """Whether some of them name a medium by what has no extension of one."""
+        return not all(map(is_medium, self.paths()))
 
     def body(self, label: str) -> str | bytes | None:
         """The fields of the record of that name as JSON."""

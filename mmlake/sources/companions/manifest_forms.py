@@ -22,7 +22,7 @@ from mmlake.formats import sniff
 from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
-from mmlake.sources.companions import description_forms, file_lists, utterances
+from mmlake.sources.companions import description_forms, file_lists, json_objects, utterances
 from mmlake.sources.companions.file_lists import is_medium
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
@@ -47,7 +47,11 @@ _WORDS = (
     *"question instruction prompt query problem duration".split(),
 )
 _NUMBERED = ("caption",)  # and such a one with a number behind it: Clotho has five
-_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages|prompt|supervisions)"')
+_IDS = ("image_id", "video_id", "audio_id", "recording_id")  # fields that name a medium without an extension
+_HINTS = re.compile(
+    rb'"(?:(?:image|video|audio|recording)_id|images?|videos?|audios?|audio_filepath|conversations|messages|prompt'
+    rb'|supervisions)"'
+)
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
 _SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
@@ -89,7 +93,9 @@ def claims(head: bytes, name: str) -> bool:
     if is_table(name):
         return may_be(name) and b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
     first = head.removeprefix(BOM).lstrip()[:1]
-    return may_be(name) and first in (b"[", b"{") and _HINTS.search(head) is not None
+    if not may_be(name) or first not in (b"[", b"{"):
+        return False
+    return _HINTS.search(head) is not None or (sniff.extension_of(name) == "json" and json_objects.claims(head))
 
 
 def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
@@ -99,6 +105,8 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
         return True
     if is_table(name):
         return columns_of(head_of(_HEADS_BYTES[0]), name) is not None
+    if sniff.extension_of(name) == "json" and is_object(head_of):
+        return True
     for size_bytes in _HEADS_BYTES:
         head = head_of(size_bytes)
         records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
@@ -134,14 +142,20 @@ def columns_of(head: bytes, name: str) -> Columns | None:
     return None
 
 
+def is_object(head_of: Callable[[int], bytes]) -> bool:
+    """Whether a file with these first bytes is one object whose members say something of media."""
+    head = head_of(_HEADS_BYTES[0])
+    return json_objects.claims(head) and json_objects.has_form(head)
+
+
 def is_list(head: bytes) -> bool:
     """Whether these are the first bytes of a JSON list, and not of JSON lines."""
     return head.removeprefix(BOM).lstrip()[:1] == b"["
 
 
-def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[str]:
+def paths_of(fields: Mapping[str, Any], columns: Columns | None = None, *, has_ids: bool = False) -> list[str]:
     """The files that a record names, each once, as they are spelled. Addresses, and names of no medium, are none.
-    columns: of a table, those that hold them."""
+    columns: of a table, those that hold them. has_ids: whether the field `file` names a medium."""
     found: list[str] = []
     for name in names_of(fields, columns):
         value = fields[name]
@@ -151,6 +165,9 @@ def paths_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[
             if isinstance(path, str) and (is_medium(path) or (columns is not None and columns.has_ids)):
                 found.append(path.strip())
     found += () if columns is not None else _paths_in_turns(fields)
+    if not found and columns is None:
+        ids = (fields.get(name) for name in (file_lists.FILE, *_IDS) if name in _IDS or has_ids)
+        found += [one for one in ids if isinstance(one, str) and one][:1]
     return list(dict.fromkeys(found))
 
 
@@ -216,6 +233,14 @@ def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
 
 
 _COLUMNS: Kind[Columns | None] = Kind(max_size=1_000)
+_IS_OBJECT: Kind[bool] = Kind(max_size=1_000)
+
+
+def is_object_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
+    """Whether a manifest is one JSON object. Raises UnreadableItem."""
+    key = (landing.location, entry)
+    is_json = sniff.extension_of(entry.name) == "json"
+    return is_json and parsed.get(_IS_OBJECT, key, lambda: is_object(_head_reader(landing, entry)))
 
 
 def columns_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> Columns | None:

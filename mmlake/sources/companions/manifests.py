@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.errors import Fault
 from mmlake.formats import sniff
 from mmlake.formats.texts import printable
 from mmlake.media_names import MEDIA_NAMES
 from mmlake.records import SourceRef
-from mmlake.sources.companions import file_lists, kaldi, manifest_forms, utterances
+from mmlake.sources.companions import file_lists, json_objects, kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
 from mmlake.sources.companions.inner_descriptions import Names
 from mmlake.sources.companions.placement import Placement
@@ -58,8 +59,9 @@ def is_kept(name: str, siblings: Siblings) -> bool:
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record of the shard's manifest that no file took, and the texts of those that name none."""
     manifest, names = Manifest(reading, reading.path), SampleNames(reading.key)
-    if file_lists.is_list(reading.path) and not manifest.is_any_there():
-        yield _document(reading)
+    is_alone = (file_lists.is_list(reading.path) or manifest.is_object) and not manifest.is_any_there()
+    if is_alone:
+        yield _object(reading) if manifest.is_object else _document(reading)
         return
     for record, fault in manifest.left_over(is_any_needed=True):
         if fault is None:
@@ -83,6 +85,12 @@ def _document(reading: Reading) -> RawItem:
         extension="txt",
         content=content,
     )
+
+
+def _object(reading: Reading) -> RawItem:
+    """The row of a JSON object none of whose media is there, which is no text."""
+    fault = Fault(1003, "the JSON object names media of which none is there, and has no text of its own")
+    return _document(reading).replace(fault=fault, content_type="application/json", extension="json")
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -142,6 +150,8 @@ class Manifest(FileTable):
                 return cut_lines(self.reading, names, lambda line: file_lists.cells_of(line, delimiter))
             has_quotes = delimiter == "," if names else delimiter != "\t"
             return separated_lines(self.reading, delimiter, names, has_quotes=has_quotes)
+        if self.is_object:
+            return json_objects.lines(self.reading)
         with stream_of(self.reading) as stream:
             head = stream.read(sniff.HEAD_BYTES)
         return utterances.gathered(json_records(self.reading, is_list=manifest_forms.is_list(head)))
@@ -149,7 +159,8 @@ class Manifest(FileTable):
     def names_in(self, fields: dict[str, Any]) -> list[str]:
         """The fields that name the one file of a record. Which other files a record names is part of what it says."""
         paths = manifest_forms.paths_of(fields, self._columns)
-        return manifest_forms.names_of(fields, self._columns) if len(paths) < 2 else []
+        own = [file_lists.FILE] if self.is_object else []
+        return [*own, *manifest_forms.names_of(fields, self._columns)] if len(paths) < 2 else own
 
     def paths_in(self, line: Line) -> Iterable[str]:
         """Names of media; of Kaldi's recordings, which may have any name."""
@@ -159,32 +170,45 @@ class Manifest(FileTable):
         is_kaldi = "utterance_id" in fields or "recording_id" in fields
         if is_kaldi and isinstance(fields.get("audio"), str):
             return [fields["audio"]]
-        return manifest_forms.paths_of(fields, self._columns)
+        return manifest_forms.paths_of(fields, self._columns, has_ids=self.is_object)
 
     def keys_of(self, name: str, places: Sequence[str]) -> list[str]:
-        """As for every such file; where it has ids, the name of a medium with and without its extension."""
-        if not self._has_ids:
-            return super().keys_of(name, places)
-        return [name, uncompressed_stem_of(name)] if _is_medium(name) else []
+        """As for every such file; where records have ids, also the name of a medium without its extension, where it
+        lies and, unless it is very short, anywhere below."""
+        found = super().keys_of(name, places)
+        if not self._may_have_ids or not _is_medium(name):
+            return found
+        stem = uncompressed_stem_of(name)
+        found += super().keys_of(stem, places)
+        return [*found, stem, name] if len(stem) >= file_lists.LEAST_CHARS else found
 
     @property
-    def _has_ids(self) -> bool:
-        return self._columns is not None and self._columns.has_ids
+    def _may_have_ids(self) -> bool:
+        """Whether its records may name media by ids; not those of tables with names of files, or of Kaldi."""
+        if self._is_scp or self._columns is not None:
+            return self._columns is not None and self._columns.has_ids
+        return self.is_object or self.records.have_ids
+
+    @cached_property
+    def is_object(self) -> bool:
+        """Whether it is one JSON object."""
+        landing, parsed = self.reading.landing, self.reading.parsed
+        return self.entry is not None and manifest_forms.is_object_in(landing, self.entry, parsed)
 
     @cached_property
     def _known(self) -> Names:
-        """The names of all media below its directory, with and without their extensions."""
-        inside = "" if self.home == "." else f"{self.home}/"
-        hashes = array("q")
+        """What all media below its directory may be called."""
+        inside, hashes = "" if self.home == "." else f"{self.home}/", array("q")
         for directory, entries in self.reading.landing.directories():
-            for entry in entries if f"{directory}/".startswith(inside) else ():
-                if _is_medium(entry.name):
-                    name = composed(printable(entry.name))
-                    hashes.extend((hash(label_of(name)), hash(label_of(uncompressed_stem_of(name)))))
+            if f"{directory}/".startswith(inside):
+                places = self.places(directory)
+                for entry in filter(lambda entry: _is_medium(entry.name), entries):
+                    keys = self.keys_of(composed(printable(entry.name)), places)
+                    hashes.extend(hash(label_of(key)) for key in keys)
         return Names(np.array(hashes, np.int64))
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
-        if not self._has_ids:
+        if not self._may_have_ids:
             yield from super()._missing(index)
             return
         for path in index.paths():
@@ -209,7 +233,11 @@ class Manifest(FileTable):
 
     def names_files_in(self, directory: str) -> bool:
         """Whether it names files of the directory, or may do so by lying in it."""
-        return self._has_ids or any(place == "." or self.records.names_below(place) for place in self.places(directory))
+        places = self.places(directory)
+        if not self._may_have_ids:
+            return any(place == "." or self.records.names_below(place) for place in places)
+        names = (composed(printable(entry.name)) for entry in self.reading.entries)
+        return any(self.records.of(key) for name in names for key in self.keys_of(name, places))
 
 
 def _is_medium(name: str) -> bool:

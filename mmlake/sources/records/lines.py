@@ -88,13 +88,13 @@ def lines(reading: Reading) -> Iterator[Line]:
     elif extension in ("csv", "tsv"):
         yield from separated_lines(reading)
     else:
-        yield from _to_the_end(reading, {"json": json_elements, "jsonl": json_lines}.get(extension, _plain))
+        yield from to_the_end(reading, {"json": json_elements, "jsonl": json_lines}.get(extension, _plain))
 
 
 def json_records(reading: Reading, *, is_list: bool) -> Iterator[Line]:
     """The records of a JSON list, or of JSON lines, whatever the file is called, without the bytes of good ones. Where
     it breaks, a last one says so."""
-    return _to_the_end(reading, json_elements if is_list else json_lines)
+    return to_the_end(reading, json_elements if is_list else json_lines)
 
 
 def separated_lines(
@@ -115,7 +115,7 @@ def separated_lines(
             ):
                 yield Line(f"row:{number}", number, cells, fault)
 
-    return _to_the_end(reading, read)
+    return to_the_end(reading, read)
 
 
 def cut_lines(reading: Reading, names: tuple[str, ...], cells_of: Callable[[str], list[str]]) -> Iterator[Line]:
@@ -141,10 +141,11 @@ def cut_lines(reading: Reading, names: tuple[str, ...], cells_of: Callable[[str]
                     )
                     yield Line(label, number, {} if fault else dict(zip(names, cells, strict=True)), fault, data)
 
-    return _to_the_end(reading, read)
+    return to_the_end(reading, read)
 
 
-def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> Iterator[Line]:
+def to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> Iterator[Line]:
+    """The records that a function reads. Where the file breaks, a last one says so."""
     number = 0
     try:
         for line in read(reading):
