@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from mmlake.formats import sniff
 from mmlake.formats.json_elements import BOM
@@ -31,8 +32,10 @@ _BASES = (
     *("Flicker8k_Dataset", "Flickr8k_Dataset", "flickr30k-images", "flickr30k_images"),
 )
 # of who made each file, and under which licence: nobody says that of what is in it
-_CREDITS = re.compile(r"licen[cs]e|credits?\b|copying|copyright|attribution|authors?\b|readme|changelog", re.IGNORECASE)
-_TRANSCRIPTS = ".trans.txt"  # LibriSpeech's, which are joined by their names
+# LibriSpeech's tables are joined by their names
+_OTHERS = re.compile(
+    r"licen[cs]e|credits?\b|copying|copyright|attribution|authors?\b|readme|changelog|\.trans\.txt\Z", re.IGNORECASE
+)
 # of lists alone, next to directories of media: what these list is named as seen from above
 DIRECTORIES = ("etc", "filelists", "list", "lists", "transcript", "transcripts")
 _MAX_LISTS = 64  # in one directory
@@ -52,8 +55,7 @@ _SAYS = re.compile(r"[^\W\d_]\W*\s\W*[^\W\d_]|[\u0e00-\u0eff\u1000-\u109f\u1780-
 
 def is_list(name: str) -> bool:
     """Whether the name is one that such a list may have, and no table with a line of names."""
-    is_named = sniff.extension_of(name) in EXTENSIONS and not name.lower().endswith(_TRANSCRIPTS)
-    return is_named and _CREDITS.search(name) is None
+    return sniff.extension_of(name) in EXTENSIONS and _OTHERS.search(name) is None
 
 
 def among(names: Sequence[str]) -> list[str]:
@@ -112,16 +114,21 @@ def _shape_of(stem: str) -> str:
     return _LETTERS.sub("a", _DIGITS.sub("0", stem))
 
 
-def places_beside(directory: str) -> list[str]:
+def list_directories(directory: str) -> Sequence[str]:
     """The directories of lists that media in the directory may stand in."""
-    return [join(above, name) for above in upwards(parent(directory) or ".") for name in DIRECTORIES]
+    return _list_directories(parent(directory) or ".")
+
+
+@lru_cache(64)  # of many directories next to each other
+def _list_directories(home: str) -> tuple[str, ...]:
+    return tuple(join(above, name) for above in upwards(home) for name in DIRECTORIES)
 
 
 def home_of(path: str) -> str:
     """The directory that a list at the path names its media from."""
     here = path.rpartition("/")[0] or "."
-    is_beside = is_list(path.rpartition("/")[2]) and here.rpartition("/")[2] in DIRECTORIES
-    return (parent(here) or ".") if is_beside else here
+    is_there = here.rpartition("/")[2] in DIRECTORIES and is_list(path.rpartition("/")[2])
+    return (parent(here) or ".") if is_there else here
 
 
 def is_id_alone(delimiter: str) -> bool:

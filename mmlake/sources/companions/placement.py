@@ -193,8 +193,8 @@ class Placement:
         """The manifests, here and above, that may name files of the directory, and the companions of those of
         Kaldi."""
         may_be = [one for above in self._upwards(directory) for one in above.manifests]
-        beside = (one for place in file_lists.places_beside(directory) for one in self._list(place).manifests)
-        may_be += [one for one in beside if file_lists.is_list(one.name)]
+        lists = (one for place in file_lists.list_directories(directory) for one in self._list(place).manifests)
+        may_be += [one for one in lists if file_lists.is_list(one.name)]
         return [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
 
     def _is_manifest(self, entry: Entry) -> bool:
