@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmlake.dedup.image import colours, cutouts, ink, repainting
+from mmlake.dedup.image import closer, colours, cutouts, ink, repainting
 from mmlake.dedup.image import tones as image_tones
 from mmlake.dedup.image.detail import detail_correlation, differences
 from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
@@ -162,7 +162,11 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
         alike = seen & ~marked
         found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
     differs = found < bound or unlike > _MOST_UNLIKE or _is_another_inside(place, view, toned, alike, veil)
-    if differs or (place.are_tinted and _is_recoloured(place, warp, view, alike)):
+    differs = differs or (place.are_tinted and _is_recoloured(place, warp, view, alike))
+    compared = np.ones_like(seen) if is_whole else seen
+    if veil is not None:
+        compared = compared & ~veil.any(axis=1, keepdims=True)
+    if differs or _is_another_closely(place, warp, compared):
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
@@ -207,6 +211,15 @@ def _loses_ink(place: Place, warp: Floats, seen: Mask) -> bool:
     if ink.is_left_out(template.thumbnail, seen, template.content, is_cut=ink.reaches_frame(place.view)):
         return True
     return ink.is_left_out(place.view, shown, content, is_cut=ink.reaches_frame(template.thumbnail))
+
+
+def _is_another_closely(place: Place, warp: Floats, seen: Mask) -> bool:
+    """Whether two drawings that this map lays on each other differ in what a thumbnail does not show."""
+    view, template = place.viewed.close, place.template.close
+    if view is None or template is None:
+        return False
+    upright = np.ascontiguousarray(oriented(view.astype(np.float32), place.orientation))
+    return closer.differ(upright, template.astype(np.float32), warp, seen)
 
 
 def _is_plain(place: Place) -> bool:

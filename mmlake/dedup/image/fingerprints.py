@@ -2,8 +2,9 @@
 
 Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole picture, then of what lies inside uniform
 borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, the size, whether it
-is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart) and "tint" (chroma, but
-of JPEGs that are no drawings). A grey copy is a near duplicate, a drawing in other colours is none. Candidates come
+is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart), "tint" (chroma, but of
+JPEGs that are no drawings) and "close" (of a drawing, a larger thumbnail). A grey copy is a near duplicate, a drawing
+in other colours is none. Candidates come
 from hashes (`image.matcher`), verdicts from the thumbnails (`image.alignment`).
 """
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 METHOD, MIRRORED, ROTATED, CROPPED = "phash", "phash-mirrored", "phash-rotated", "phash-cropped"
 RECODED = "phash-recoded"  # one of the two was made of the other by coding it anew (`recoding`)
-METHODS = (METHOD, "luma", "layout", "detail", "tint", "blocks")
+METHODS = (METHOD, "luma", "layout", "detail", "tint", "blocks", "close")
 PAIR_METHODS = (METHOD, MIRRORED, ROTATED, CROPPED, RECODED)
 SIDE, SMALL_SIDE = 64, 32  # px of the thumbnail; the small one holds all that a picture of few pixels has
 SMALL_PX = 48  # shorter side of a picture that has the small one
@@ -87,6 +88,9 @@ FIDELITY = (
 )
 IS_SIGN, IS_DRAWING = 2, 3  # where the layout says so (`image.tints`)
 INK = 2  # what it says there of a sign that is a few strokes of one tone
+# px of the larger thumbnail of drawings, four times the places: a mark of a chart is 6 px of 800
+CLOSE_SIDE = 128
+CLOSE_PX = 96  # shorter side of the smallest drawing that has more than its thumbnail shows
 _JPEGS = ("JPEG", "MPO")
 _MAX_PIXELS = 256_000_000
 
@@ -109,6 +113,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     flat = tints.flat_fraction(thumbnail.astype(np.float32))
     is_drawing = sign > 0 or tints.is_drawing(flat, toned)
     numbers = min(size_px), sign, is_drawing
+    is_close = is_drawing and min(size_px) >= CLOSE_PX
     return {
         METHOD: hashes,
         "luma": perceptual.pack_bytes(thumbnail),
@@ -116,7 +121,19 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
         "detail": perceptual.pack_bytes(pieces(plane)),
         "tint": _tint(data, seen, is_asked=tints.may_be_drawn(flat, toned)),
         "blocks": blocks,
+        "close": _close(plane) if is_close else np.empty(0, np.uint64),
     }
+
+
+def _close(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """A thumbnail of twice the side."""
+    import cv2
+
+    while min(plane_HW.shape) >= 2 * CLOSE_SIDE:  # a quarter of what means of any number of pixels cost
+        size = plane_HW.shape[1] // 2, plane_HW.shape[0] // 2
+        plane_HW = np.asarray(cv2.resize(plane_HW, size, interpolation=cv2.INTER_LINEAR), np.uint8)
+    found = cv2.resize(plane_HW, (CLOSE_SIDE, CLOSE_SIDE), interpolation=cv2.INTER_AREA)
+    return perceptual.pack_bytes(found.astype(np.uint8))
 
 
 def _tint(data: bytes, seen: Image, *, is_asked: bool) -> NDArray[np.uint64]:

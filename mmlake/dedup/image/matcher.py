@@ -125,6 +125,7 @@ class ImageMatcher:
             is_sign=bool(layout[IS_SIGN]),
             is_ink=int(layout[IS_SIGN]) == INK,
             is_drawing=bool(layout[IS_DRAWING]),
+            close=_square(self._prints["close"][at]),
         )
 
 
@@ -151,6 +152,11 @@ def _method(likeness: alignment.Likeness) -> str:
 def _box(edges: NDArray[np.float64]) -> Box:
     top, bottom, left, right = (float(edge) for edge in edges)
     return top, bottom, left, right
+
+
+def _square(words: NDArray[np.uint64]) -> NDArray[np.uint8] | None:
+    side = int(np.sqrt(len(words) * 8))
+    return perceptual.unpack_bytes(words).reshape(side, side) if side else None
 
 
 def thumbnails(words: NDArray[np.uint64]) -> Floats:

@@ -31,6 +31,7 @@ class View:
     is_sign: bool = False
     is_ink: bool = False  # a sign of a few strokes of one tone, as letters are
     is_drawing: bool = False  # few tones, or much of a ground
+    close: NDArray[np.uint8] | None = None  # of drawings: what a thumbnail is too small for (`closer`)
 
     @cached_property
     def regions(self) -> list[Box]:
@@ -104,7 +105,8 @@ class View:
     def identity(self) -> bytes:
         """What puts any two pictures in one order."""
         tints = self.tints.tobytes() if self.tints is not None else b""
-        return self.thumbnail.tobytes() + tints + repr((self.content, self.bars, self.side_px)).encode()
+        close = self.close.tobytes() if self.close is not None else b""
+        return self.thumbnail.tobytes() + tints + close + repr((self.content, self.bars, self.side_px)).encode()
 
 
 def oriented(planes: Floats, orientation: int) -> Floats:
