@@ -163,10 +163,7 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
         found, _, unlike = detail_correlation(toned, template, alike, sigma_px=sigma_px)
     differs = found < bound or unlike > _MOST_UNLIKE or _is_another_inside(place, view, toned, alike, veil)
     differs = differs or (place.are_tinted and _is_recoloured(place, warp, view, alike))
-    compared = np.ones_like(seen) if is_whole else seen
-    if veil is not None:
-        compared = compared & ~veil.any(axis=1, keepdims=True)
-    if differs or _is_another_closely(place, warp, compared):
+    if differs or _is_another_closely(place, warp, np.ones_like(seen) if is_whole else seen, veil):
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
@@ -213,11 +210,14 @@ def _loses_ink(place: Place, warp: Floats, seen: Mask) -> bool:
     return ink.is_left_out(place.view, shown, content, is_cut=ink.reaches_frame(template.thumbnail))
 
 
-def _is_another_closely(place: Place, warp: Floats, seen: Mask) -> bool:
-    """Whether two drawings that this map lays on each other differ in what a thumbnail does not show."""
+def _is_another_closely(place: Place, warp: Floats, seen: Mask, veil: Mask | None) -> bool:
+    """Whether two drawings that this map lays on each other differ in what a thumbnail does not show. veil: what a line
+    of see-through letters covers."""
     view, template = place.viewed.close, place.template.close
     if view is None or template is None:
         return False
+    if veil is not None:
+        seen = seen & ~veil.any(axis=1, keepdims=True)
     upright = np.ascontiguousarray(oriented(view.astype(np.float32), place.orientation))
     return closer.differ(upright, template.astype(np.float32), warp, seen)
 

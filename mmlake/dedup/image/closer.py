@@ -1,4 +1,4 @@
-"""Two drawings, looked at closely: a line, a mark or a word that only one of them has.
+"""Two drawings at twice the side of a thumbnail: a line, a mark or a word that only one of them has.
 
 Enters: two drawings that lie on each other and would be copies by their thumbnails, in which a mark of a chart is less
 than a pixel. Leaves: whether a place of them shows two things. What an edit does (a codec, another

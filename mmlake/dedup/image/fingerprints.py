@@ -4,8 +4,8 @@ Enters: the bytes of a picture. Leaves: prints "phash" (DCT hash of the whole pi
 borders and inside caption bars, where it has any), "luma" (a thumbnail), "layout" (those borders, the size, whether it
 is a sign and a drawing), "detail" (four pieces at 512 px: what sets copies of one frame apart), "tint" (chroma, but of
 JPEGs that are no drawings) and "close" (of a drawing, a larger thumbnail). A grey copy is a near duplicate, a drawing
-in other colours is none. Candidates come
-from hashes (`image.matcher`), verdicts from the thumbnails (`image.alignment`).
+in other colours is none. Candidates come from hashes (`image.matcher`), verdicts from the thumbnails
+(`image.alignment`).
 """
 
 from __future__ import annotations
