@@ -17,6 +17,7 @@ from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.formats import compression
 from mmlake.landing import LocalLanding
+from mmlake.sources.parsed_files import ParsedFiles
 from tests.sources.source_builders import SETTINGS, land, png, tar, zst
 
 JPEG = b"\xff\xd8\xff" + bytes(600)
@@ -95,14 +96,11 @@ def test_a_tar_that_becomes_shorter_while_it_is_read_gives_no_short_members(tmp_
 
 def test_a_small_file_is_opened_once_when_it_is_read(tmp_path):
     land(tmp_path / "in", {"d/a.jpg": JPEG, "d/a.txt": b"a caption", "d/b.txt": b"alone"})
-    landing = CountedLanding(tmp_path / "in")
-    (shard,) = sources.scan(landing, settings=SETTINGS)
+    landing, parsed = CountedLanding(tmp_path / "in"), ParsedFiles()  # a lake has one for all that it reads
+    (shard,) = sources.scan(landing, settings=SETTINGS, parsed=parsed)
     landing.calls.clear()
-    assert [item.content.head(1000) for item in sources.read(shard, landing=landing, settings=SETTINGS)] == [
-        JPEG,
-        b"a caption",
-        b"alone",
-    ]
+    found = sources.read(shard, landing=landing, settings=SETTINGS, parsed=parsed)
+    assert [item.content.head(1000) for item in found] == [JPEG, b"a caption", b"alone"]
     assert landing.calls == [("head", f"d/{name}") for name in ("a.jpg", "a.txt", "b.txt")]
 
 
