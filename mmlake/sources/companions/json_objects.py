@@ -45,7 +45,10 @@ def has_form(head: bytes) -> bool:
         for key, value, is_element in islice(pieces, _MAX_RECORDS):
             with suppress(ValueError, RecursionError):
                 if isinstance(key, bytes) and isinstance(value, bytes):
-                    found.append(record_of(json.loads(key), json.loads(value), is_element=is_element))
+                    name, inner = json.loads(key), json.loads(value)
+                    if not isinstance(name, str):
+                        return False
+                    found.append(record_of(name, inner, is_element=is_element and isinstance(inner, dict)))
     except CutElement:
         pass  # the bytes end within an element
     except UnreadableItem as error:

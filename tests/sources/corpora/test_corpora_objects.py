@@ -112,3 +112,20 @@ def test_what_breaks_or_is_too_long_in_an_object_is_a_row_and_the_rest_stays(tmp
     rows = rows_of(land(tmp_path / "in", files), settings=settings)
     assert words_of(rows) == [ONE, TWO]
     assert sorted(faults_of(rows)) == [1002, 1008, 1011]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'{["a.png"]: "A dog plays."}',
+        b'{5: "A dog plays.", "a.png": "b"}',
+        b'{"images": [{"file_name": "a.png", "caption": "A dog plays."}, 5, null, ["x"]]}',
+        b'{"a.png": {"caption": null}, "b.png": [1, 2], "c.png": [["d"]]}',
+        b'{"a.png": "A dog',
+    ],
+)
+def test_what_is_no_such_object_is_none_and_one_row_at_the_most(head: bytes, tmp_path: Path) -> None:
+    land(tmp_path, {"a.png": png(1), "list.json": head})
+    rows = rows_of(tmp_path)
+    assert "ok" in [row["status"] for row in rows if row["modality"] == "image"]
+    assert all(row["status"] in ("ok", "unreadable") for row in rows)
