@@ -35,6 +35,13 @@ def endings_of(family: str) -> list[str]:
 
 
 MEDIA_NAMES = frozenset(extension for extensions in BY_MODALITY.values() for extension in extensions.split())
+
+
+def is_media_name(name: str) -> bool:
+    """Whether a file of that name is a picture, a film or a recording by its extension."""
+    return name.rpartition(".")[2].lower() in MEDIA_NAMES
+
+
 COMPANION_NAMES = frozenset(["txt", "caption", "transcript", "srt", "vtt"])  # of texts that describe a medium
 # of texts that say what is seen, by the scripts that train on them; next to sound or a film, where a plain text is said
 CAPTION_NAMES = frozenset(["caption", "captions", "cap", "tags", "wd14cap"])

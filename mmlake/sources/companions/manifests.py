@@ -18,7 +18,7 @@ import numpy as np
 from mmlake.errors import Fault
 from mmlake.formats import sniff
 from mmlake.formats.texts import printable
-from mmlake.media_names import MEDIA_NAMES
+from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
 from mmlake.sources.companions import file_lists, json_objects, kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
@@ -176,7 +176,7 @@ class Manifest(FileTable):
         """As for every such file; where records have ids, also the name of a medium without its extension, where it
         lies and, unless it is very short, anywhere below."""
         found = super().keys_of(name, places)
-        if not self._may_have_ids or not _is_medium(name):
+        if not self._may_have_ids or not is_media_name(name):
             return found
         stem = uncompressed_stem_of(name)
         found += super().keys_of(stem, places)
@@ -202,7 +202,7 @@ class Manifest(FileTable):
         for directory, entries in self.reading.landing.directories():
             if f"{directory}/".startswith(inside):
                 places = self.places(directory)
-                for entry in filter(lambda entry: _is_medium(entry.name), entries):
+                for entry in filter(lambda entry: is_media_name(entry.name), entries):
                     keys = self.keys_of(composed(printable(entry.name)), places)
                     hashes.extend(hash(label_of(key)) for key in keys)
         return Names(np.array(hashes, np.int64))
@@ -238,7 +238,3 @@ class Manifest(FileTable):
             return any(place == "." or self.records.names_below(place) for place in places)
         names = (composed(printable(entry.name)) for entry in self.reading.entries)
         return any(self.records.of(key) for name in names for key in self.keys_of(name, places))
-
-
-def _is_medium(name: str) -> bool:
-    return name.rpartition(".")[2].lower() in MEDIA_NAMES

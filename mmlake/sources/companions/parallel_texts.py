@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from mmlake.landing import Entry
-from mmlake.media_names import MEDIA_NAMES
+from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
@@ -113,15 +113,13 @@ def _sizes(reading: Reading, directory: str, ending: str) -> Mapping[str, int]:
     def listed() -> Mapping[str, int]:
         good = [one for one in reading.landing.files(directory) if one.refused is None]
         return {
-            one.name: one.size_bytes for one in good if (one.name.endswith(ending) if ending else _is_medium(one.name))
+            one.name: one.size_bytes
+            for one in good
+            if (one.name.endswith(ending) if ending else is_media_name(one.name))
         }
 
     as_scanned = tuple(entry for entry in reading.around if entry.path == f"{directory}/*")
     return reading.parsed.get(_SIZES, (reading.landing.location, as_scanned, ending), listed)
-
-
-def _is_medium(name: str) -> bool:
-    return name.rpartition(".")[2].lower() in MEDIA_NAMES
 
 
 def _text_stem(name: str) -> str:

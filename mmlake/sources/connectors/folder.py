@@ -17,7 +17,7 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
-from mmlake.media_names import MEDIA_NAMES
+from mmlake.media_names import is_media_name
 from mmlake.sources.companions import coco, descriptions, labels, manifests, parallel_texts, transcripts
 from mmlake.sources.companions.file_tables import FileTables
 from mmlake.sources.names import composed, file_stem_of, uncompressed_stem_of
@@ -123,13 +123,9 @@ def _apart(entries: Sequence[Entry], stems: list[str], tables: FileTables) -> li
     `1.jpg`, `1.mp4` and `1.wav`, of three dialogues), called like their files."""
     is_any = len(set(stems)) < len(stems)
     groups = {stem: [one.name for one in group] for stem, group in _by_stem(entries, stems).items()} if is_any else {}
-    several = {stem: names for stem, names in groups.items() if len(names) > 1 and all(map(_is_medium, names))}
+    several = {stem: names for stem, names in groups.items() if len(names) > 1 and all(map(is_media_name, names))}
     apart = {stem for stem, names in several.items() if tables.name_each_alone(names)}
     return [composed(entry.name) if stem in apart else stem for entry, stem in zip(entries, stems, strict=True)]
-
-
-def _is_medium(name: str) -> bool:
-    return sniff.extension_of(name) in MEDIA_NAMES
 
 
 def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
