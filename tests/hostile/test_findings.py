@@ -9,7 +9,7 @@ import pytest
 
 from tests.hostile.memory import rows_of
 from tests.hostile.mutations import repaired
-from tests.hostile.seeds import media, tar
+from tests.hostile.seeds import media, tar, zipped
 
 
 def _land(landing: Path, files: dict[str, bytes]) -> Path:
@@ -63,3 +63,17 @@ def test_captions_among_objects_are_kept_as_metadata_of_their_image(tmp_path):
     )
     (image,) = (row for row in rows_of(landing) if row["modality"] == "image")
     assert json.loads(image["metadata_json"])["captions"] == ["a bridge"]
+
+
+def test_a_zip_of_damaged_pictures_has_the_captions_that_lie_next_to_it(tmp_path):
+    """The scan asked for captions of folders with a readable picture alone, so that the run ended at the first one."""
+    record = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [{"id": 1, "image_id": 1, "caption": "a bridge"}],
+    }
+    data = zipped((("val2017/1.jpg", media()["p.jpg"]),))
+    behind = data.index(b"PK\x01\x02")  # the directory alone is left: its member lies before the file
+    files = {"annotations/captions_val2017.json": json.dumps(record).encode(), "val2017.zip": data[behind:]}
+    rows = rows_of(_land(tmp_path / "in", files))
+    found = {(row["modality"], row["text_content"], row["error_code"]) for row in rows}
+    assert found == {("image", None, 1001), ("text", "a bridge", None)}

@@ -136,12 +136,10 @@ def _listing(landing: Landing, archive: Entry) -> Listing:
         with landing.open(archive.path) as file:
             window = Window(file)
             for place, member in zip_format.walk(window, zip_format.directory_of(window)):
-                if member.refused is not None:
-                    continue
-                if holds_images([member.name]):
+                if holds_images([member.name]):  # one that cannot be read is a row, and has its captions
                     path = _unpacked_path(archive, member)
                     entry: File = Entry(path, member.size_bytes, archive.modified_ns, None, archive.version)
-                elif may_be_annotations(member.name) and member.name not in seen:
+                elif member.refused is None and may_be_annotations(member.name) and member.name not in seen:
                     seen.add(member.name)  # what repeats a name is a row of the zip
                     entry = member_of(archive, place, member)
                 else:

@@ -152,7 +152,11 @@ class ZipAnnotations(Companion):
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""
         found = self._of(stem.rpartition("/")[0]) if any(member.is_media for member in members) else None
-        return found.describe(stem, members) if found is not None else Description()
+        if found is None:
+            return Description()
+        # a folder whose images have no names of images was not asked, and the shard may have no rows of texts
+        found.has_texts = found.has_texts and self.has_texts
+        return found.describe(stem, members)
 
     def rest(self) -> Iterator[RawItem]:
         """A row for everything in the zip's own annotations that no image took."""

@@ -156,7 +156,7 @@ class _Zip(Archive):
                 lower = member.name.lower()
                 if may_be_annotations(lower):
                     self._speaking.append(len(self._places))
-                elif self._folders is not None and member.refused is None and holds_images((lower,)):
+                elif self._folders is not None and holds_images((lower,)):
                     self._folders.add(member.name.removeprefix("./").rpartition("/")[0])
                     self._folders = None if len(self._folders) > _MAX_FOLDERS else self._folders
                 self._places.append(place)
