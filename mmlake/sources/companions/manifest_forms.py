@@ -70,6 +70,14 @@ class Columns(NamedTuple):
         return file_lists.ID in self.names and bool(self.header)
 
 
+class Form(NamedTuple):
+    """How a manifest is read: Kaldi's `wav.scp` and JSON lines where nothing else is said."""
+
+    columns: Columns | None = None  # of a table
+    is_object: bool = False  # whether it is one JSON object
+    is_list: bool = False  # whether it is a JSON list
+
+
 def may_be(name: str) -> bool:
     """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
     extension = sniff.extension_of(name)
@@ -98,24 +106,27 @@ def claims(head: bytes, name: str) -> bool:
     return _HINTS.search(head) is not None or (sniff.extension_of(name) == "json" and json_objects.claims(head))
 
 
-def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
-    """Whether a file that is claimed is one by all of its first whole records. head_of: gives so many of its first
-    bytes."""
+def form_of(head_of: Callable[[int], bytes], name: str) -> Form | None:
+    """How a file that is claimed is read; None where not all of its first whole records are those of a manifest.
+    head_of: gives so many of its first bytes."""
     if name == SCP:
-        return True
+        return Form()
+    head = head_of(_HEADS_BYTES[0])
     if is_table(name):
-        return columns_of(head_of(_HEADS_BYTES[0]), name) is not None
-    if sniff.extension_of(name) == "json" and is_object(head_of):
-        return True
+        columns = columns_of(head, name)
+        return Form(columns) if columns is not None else None
+    if sniff.extension_of(name) == "json" and json_objects.claims(head) and json_objects.has_form(head):
+        return Form(is_object=True)
     for size_bytes in _HEADS_BYTES:
         head = head_of(size_bytes)
         records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
         if records:
             named = [utterances.as_utterances(one) if isinstance(one, dict) else one for one in records]
-            return all(map(_has_form, records)) and any(map(paths_of, named))
+            is_manifest = all(map(_has_form, records)) and any(map(paths_of, named))
+            return Form(is_list=_is_list(head)) if is_manifest else None
         if len(head) < size_bytes:
             break
-    return False
+    return None
 
 
 def columns_of(head: bytes, name: str) -> Columns | None:
@@ -142,13 +153,7 @@ def columns_of(head: bytes, name: str) -> Columns | None:
     return None
 
 
-def is_object(head_of: Callable[[int], bytes]) -> bool:
-    """Whether a file with these first bytes is one object whose members say something of media."""
-    head = head_of(_HEADS_BYTES[0])
-    return json_objects.claims(head) and json_objects.has_form(head)
-
-
-def is_list(head: bytes) -> bool:
+def _is_list(head: bytes) -> bool:
     """Whether these are the first bytes of a JSON list, and not of JSON lines."""
     return head.removeprefix(BOM).lstrip()[:1] == b"["
 
@@ -206,7 +211,7 @@ def _has_form(record: Any) -> bool:
 def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:
     """The records that can be read, as far as the bytes hold them whole."""
     pieces: Iterable[bytes | int]
-    if is_list(head):
+    if _is_list(head):
         pieces = elements_of(io.BytesIO(head), len(head))
     else:
         pieces = head.removeprefix(BOM).splitlines()[: None if is_whole else -1]
@@ -222,43 +227,26 @@ def _is_scp(head: bytes) -> bool:
     return sniff.is_textual(head) and _SCP_LINE.fullmatch(first) is not None
 
 
-_IS_MANIFEST: Kind[bool] = Kind(max_size=10_000)
+_FORMS: Kind[Form | None] = Kind(max_size=10_000)
 
 
 def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
-    """Whether the file is a manifest, by its first records. It is read once per owner of `parsed`, until it changes."""
+    """Whether the file is a manifest, by its first records."""
+    return form_in(landing, entry, parsed) is not None
+
+
+def form_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> Form | None:
+    """How the file is read; None where it is no manifest, or cannot be read, of which its own row says why. Its first
+    bytes are read once per owner of `parsed`, until it changes."""
     if entry.refused is not None or not may_be(entry.name):
-        return False
-    return parsed.get(_IS_MANIFEST, (landing.location, entry), lambda: _is_manifest(landing, entry))
-
-
-_COLUMNS: Kind[Columns | None] = Kind(max_size=1_000)
-_IS_OBJECT: Kind[bool] = Kind(max_size=1_000)
-
-
-def is_object_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
-    """Whether a manifest is one JSON object. Raises UnreadableItem."""
-    key = (landing.location, entry)
-    is_json = sniff.extension_of(entry.name) == "json"
-    return is_json and parsed.get(_IS_OBJECT, key, lambda: is_object(_head_reader(landing, entry)))
-
-
-def columns_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> Columns | None:
-    """The columns of files of a manifest that is a table; None of others. Raises UnreadableItem."""
-    if not is_table(entry.name):
         return None
-    key = (landing.location, entry)
-    return parsed.get(_COLUMNS, key, lambda: columns_of(_head_reader(landing, entry)(_HEADS_BYTES[0]), entry.name))
+    return parsed.get(_FORMS, (landing.location, entry), lambda: _form_in(landing, entry))
 
 
-def _head_reader(landing: Landing, entry: Entry) -> Callable[[int], bytes]:
-    head = landing.head(entry.path, sniff.HEAD_BYTES)
-    return record_lines.head_reader(head, lambda: landing.open(entry.path))
-
-
-def _is_manifest(landing: Landing, entry: Entry) -> bool:
+def _form_in(landing: Landing, entry: Entry) -> Form | None:
     try:
-        head_of = _head_reader(landing, entry)
-        return claims(head_of(sniff.HEAD_BYTES), entry.name) and has_form(head_of, entry.name)
+        head = landing.head(entry.path, sniff.HEAD_BYTES)
+        head_of = record_lines.head_reader(head, lambda: landing.open(entry.path))
+        return form_of(head_of, entry.name) if claims(head_of(sniff.HEAD_BYTES), entry.name) else None
     except UnreadableItem:
-        return False  # its own row says why
+        return None

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from mmlake.errors import Fault
-from mmlake.formats import sniff
 from mmlake.formats.texts import printable
 from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
@@ -48,7 +47,7 @@ modalities = text_alone
 def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
     """Whether a file that is claimed is a manifest by all of its first whole records. head: gives so many of its first
     bytes."""
-    return manifest_forms.has_form(head, name)
+    return manifest_forms.form_of(head, name) is not None
 
 
 def is_kept(name: str, siblings: Siblings) -> bool:
@@ -136,31 +135,30 @@ class Manifest(FileTable):
         return self.reading.path.rpartition("/")[2] == manifest_forms.SCP
 
     @cached_property
-    def _columns(self) -> manifest_forms.Columns | None:
-        """How it is read where it is a table."""
-        return manifest_forms.columns_in(self.reading.landing, self.entry, self.reading.parsed) if self.entry else None
+    def _form(self) -> manifest_forms.Form:
+        """How it is read."""
+        landing, parsed = self.reading.landing, self.reading.parsed
+        return (self.entry and manifest_forms.form_in(landing, self.entry, parsed)) or manifest_forms.Form()
 
     def lines(self) -> Iterator[Line]:
         """Its records; of Kaldi those of all its files."""
         if self._is_scp:
             return kaldi.lines(self.reading)
-        if self._columns is not None:
-            delimiter, _, names = self._columns
+        if self._form.columns is not None:
+            delimiter, _, names = self._form.columns
             if file_lists.is_id_alone(delimiter):
                 return cut_lines(self.reading, names, lambda line: file_lists.cells_of(line, delimiter))
             has_quotes = delimiter == "," if names else delimiter != "\t"
             return separated_lines(self.reading, delimiter, names, has_quotes=has_quotes)
         if self.is_object:
             return json_objects.lines(self.reading)
-        with stream_of(self.reading) as stream:
-            head = stream.read(sniff.HEAD_BYTES)
-        return utterances.gathered(json_records(self.reading, is_list=manifest_forms.is_list(head)))
+        return utterances.gathered(json_records(self.reading, is_list=self._form.is_list))
 
     def names_in(self, fields: dict[str, Any]) -> list[str]:
         """The fields that name the one file of a record. Which other files a record names is part of what it says."""
-        paths = manifest_forms.paths_of(fields, self._columns)
+        paths = manifest_forms.paths_of(fields, self._form.columns)
         own = [file_lists.FILE] if self.is_object else []
-        return [*own, *manifest_forms.names_of(fields, self._columns)] if len(paths) < 2 else own
+        return [*own, *manifest_forms.names_of(fields, self._form.columns)] if len(paths) < 2 else own
 
     def paths_in(self, line: Line) -> Iterable[str]:
         """Names of media; of Kaldi's recordings, which may have any name."""
@@ -170,7 +168,7 @@ class Manifest(FileTable):
         is_kaldi = "utterance_id" in fields or "recording_id" in fields
         if is_kaldi and isinstance(fields.get("audio"), str):
             return [fields["audio"]]
-        return manifest_forms.paths_of(fields, self._columns, has_ids=self.is_object)
+        return manifest_forms.paths_of(fields, self._form.columns, has_ids=self.is_object)
 
     def keys_of(self, name: str, places: Sequence[str]) -> list[str]:
         """As for every such file; where records have ids, also the name of a medium without its extension, where it
@@ -185,15 +183,14 @@ class Manifest(FileTable):
     @property
     def _may_have_ids(self) -> bool:
         """Whether its records may name media by ids; not those of tables with names of files, or of Kaldi."""
-        if self._is_scp or self._columns is not None:
-            return self._columns is not None and self._columns.has_ids
+        if self._is_scp or self._form.columns is not None:
+            return self._form.columns is not None and self._form.columns.has_ids
         return self.is_object or self.records.have_ids
 
-    @cached_property
+    @property
     def is_object(self) -> bool:
         """Whether it is one JSON object."""
-        landing, parsed = self.reading.landing, self.reading.parsed
-        return self.entry is not None and manifest_forms.is_object_in(landing, self.entry, parsed)
+        return self._form.is_object
 
     @cached_property
     def _known(self) -> Names:
