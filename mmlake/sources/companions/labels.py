@@ -19,6 +19,7 @@ from mmlake.formats.label_files import CLASS_FILES, VOC, YOLO, Classes, Labels, 
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
+from mmlake.sources.companions.places import renamed
 from mmlake.sources.names import stem_of
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
@@ -42,22 +43,14 @@ MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons 
 
 def label_directories(directory: str) -> list[tuple[str, str]]:
     """(directory, ending) of the label files that images of the directory may have."""
-    return _renamed(directory, [(images, labels, ending) for images, labels, ending in _DIRECTORIES])
+    found = ((renamed(directory, images, labels), ending) for images, labels, ending in _DIRECTORIES)
+    return list(dict.fromkeys((place, ending) for place, ending in found if place is not None))
 
 
 def image_directories(directory: str) -> list[tuple[str, str]]:
     """(directory, ending of label files) of the images that label files of the directory may annotate."""
-    return _renamed(directory, [(labels, images, ending) for images, labels, ending in _DIRECTORIES])
-
-
-def _renamed(directory: str, pairs: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """The directory with the last part of one name under the other, for each pair whose first name it has."""
-    found = []
-    for old, new, ending in pairs:
-        before, mark, behind = f"/{directory}/".rpartition(f"/{old}/")
-        if mark:
-            found.append((f"{before}/{new}/{behind}".strip("/"), ending))
-    return list(dict.fromkeys(found))
+    found = ((renamed(directory, labels, images), ending) for images, labels, ending in _DIRECTORIES)
+    return list(dict.fromkeys((place, ending) for place, ending in found if place is not None))
 
 
 def image_stems(name: str) -> list[str]:

@@ -14,6 +14,7 @@ from functools import partial
 from mmlake.landing import Entry
 from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
+from mmlake.sources.companions.places import renamed
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.records.fields import text_role
@@ -33,22 +34,14 @@ _SIZES: Kind[Mapping[str, int]] = Kind(max_size=1 << 20, size_of=len)
 
 def text_directories(directory: str) -> list[str]:
     """Where the texts of media in the directory may lie."""
-    return _renamed(directory, [(media, text) for media, texts in _DIRECTORIES.items() for text in texts])
+    found = (renamed(directory, media, text) for media, texts in _DIRECTORIES.items() for text in texts)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def media_directories(directory: str) -> list[str]:
     """Where the media may lie that texts in the directory are of."""
-    return _renamed(directory, [(text, media) for media, texts in _DIRECTORIES.items() for text in texts])
-
-
-def _renamed(directory: str, pairs: list[tuple[str, str]]) -> list[str]:
-    """The directory with the last part of one name under the other, for each pair whose first name it has."""
-    parts, found = f"/{directory}/", list[str]()
-    for old, new in pairs:
-        before, mark, behind = parts.rpartition(f"/{old}/")
-        if mark:
-            found.append(f"{before}/{new}/{behind}".strip("/"))
-    return list(dict.fromkeys(found))
+    found = (renamed(directory, text, media) for media, texts in _DIRECTORIES.items() for text in texts)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 class ParallelTexts(Companion):

@@ -131,6 +131,12 @@ def upwards(directory: str) -> Iterator[str]:
         above = parent(above)
 
 
+def renamed(directory: str, old: str, new: str) -> str | None:
+    """The directory with the last part of its path that has one name under the other; None where none has it."""
+    before, mark, behind = f"/{directory}/".rpartition(f"/{old}/")
+    return f"{before}/{new}/{behind}".strip("/") if mark else None
+
+
 def join(directory: str, name: str) -> str:
     """The path of a name in a directory."""
     return name if directory == "." else f"{directory}/{name}"
