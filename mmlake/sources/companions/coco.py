@@ -18,8 +18,7 @@ from mmlake.formats import coco as coco_format
 from mmlake.landing import Entry, portable
 from mmlake.records import SourceRef
 from mmlake.sources.companions.archives import ArchiveMember, File, locate
-from mmlake.sources.companions.coco_files import is_coco
-from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
+from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of, is_coco
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import folders_in, image_places, image_roots, is_annotation_archive, join
 from mmlake.sources.names import composed
@@ -120,7 +119,7 @@ class ZipAnnotations(Companion):
         self._reading, self.own = reading, own
         self._placement = UnpackedPlacement(reading.landing, reading.parsed, own=reading.path)
         self._above = reading.path.rpartition("/")[0]
-        self._by_folder: dict[str, ImageAnnotations | None] = {}
+        self._of = functools.lru_cache(_FOLDERS_KEPT)(self._annotations_of)
         # Whether there may be text rows: captions of images in the zip, or what no image took of its own annotations.
         self.has_texts = bool(own) or folders is None
         for folder in sorted(folders or ()):
@@ -139,15 +138,10 @@ class ZipAnnotations(Companion):
             return None
         return cls(reading, own, folders)
 
-    def _of(self, folder: str) -> ImageAnnotations | None:
+    def _annotations_of(self, folder: str) -> ImageAnnotations | None:
         """What is said of the images in a folder of the zip."""
-        if folder not in self._by_folder:
-            if len(self._by_folder) == _FOLDERS_KEPT:
-                self._by_folder.clear()
-            directory = "/".join(part for part in (self._above, folder) if part) or "."
-            found = self._placement.annotations_of(directory)
-            self._by_folder[folder] = ImageAnnotations.of(self._reading, found, directory)
-        return self._by_folder[folder]
+        directory = "/".join(part for part in (self._above, folder) if part) or "."
+        return ImageAnnotations.of(self._reading, self._placement.annotations_of(directory), directory)
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""

@@ -8,14 +8,16 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats.coco import SECTIONS, elements
+from mmlake.formats import sniff
+from mmlake.formats.coco import SECTIONS, claims, elements
 from mmlake.formats.json_elements import BOM
+from mmlake.landing import Landing
 from mmlake.records import canonical_json
 from mmlake.sources.companions.archives import File, open_file
 from mmlake.sources.names import composed
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Reading
-from mmlake.sources.records.lines import expanded_stream
+from mmlake.sources.records.lines import expanded_stream, head_reader
 from mmlake.sources.records.scratch import ScratchTables
 
 # captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
@@ -48,6 +50,18 @@ UPDATE annotations SET code = 1008 WHERE number IN (SELECT number FROM (
     AND image IN (SELECT image FROM annotations GROUP BY image HAVING count(*) > {limit})
 ) WHERE place > {limit});
 """
+
+
+def is_coco(landing: Landing, entry: File) -> bool:
+    """Whether the file is one of annotations, by its first bytes, whatever it is called."""
+    if sniff.extension_of(entry.name) != "json":
+        return False
+    try:
+        with open_file(landing, entry) as file:
+            head = file.read(sniff.HEAD_BYTES)
+        return claims(head_reader(head, lambda: open_file(landing, entry))(sniff.HEAD_BYTES), entry.name)
+    except UnreadableItem:
+        return False
 
 
 class Element(NamedTuple):

@@ -20,7 +20,7 @@ from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import file_lists, labels, manifest_forms, parallel_texts, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
-from mmlake.sources.companions.coco_files import is_coco
+from mmlake.sources.companions.coco_index import is_coco
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
 

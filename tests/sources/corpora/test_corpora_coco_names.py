@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mmlake import sources
-from mmlake.sources.companions import coco_files
+from mmlake.sources.companions import coco_index
 from tests.sources.corpora.builders import coco_image, coco_json, coco_object, landed, metadata
 from tests.sources.source_builders import SETTINGS, png, rows_of
 
@@ -49,9 +49,9 @@ def test_what_is_known_to_be_loose_is_not_opened_again(tmp_path, monkeypatch):
     files = {"d/notes.json": b'{"title": "nothing"}', "d/rle.json": described(), "d/images/a.jpg": png()}
     root, opened = landed(tmp_path / "in", files), list[str]()
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
-    real = coco_files.open_file
+    real = coco_index.open_file
     monkeypatch.setattr(
-        "mmlake.sources.companions.coco_files.open_file", lambda zone, one: opened.append(one.path) or real(zone, one)
+        "mmlake.sources.companions.coco_index.open_file", lambda zone, one: opened.append(one.path) or real(zone, one)
     )
     assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
     assert opened == ["d/rle.json"]
