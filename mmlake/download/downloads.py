@@ -307,7 +307,7 @@ class _FetchThread:
     def release(self, found: Fetched) -> None:
         """Make room for another body: this one, if there was one, is stored."""
         if found.body is not None:
-            self._loop.call_soon_threadsafe(self._fetcher.release_bodies, 1)
+            self._loop.call_soon_threadsafe(self._fetcher.release_body)
 
     def stop(self) -> None:
         """Cancel what is under way and end the threads."""

@@ -108,10 +108,9 @@ class Fetcher:
             await self._client.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def release_bodies(self, num_bodies: int) -> None:
-        """Make room for as many more bodies: so many are stored."""
-        for _ in range(num_bodies):
-            self._room.release()
+    def release_body(self) -> None:
+        """Make room for one more body: one is stored."""
+        self._room.release()
 
     async def _resolve(self, host: str, port: int) -> list[str]:
         asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
@@ -171,7 +170,7 @@ class Fetcher:
             if status not in _REDIRECTS and body is None:
                 return status, b""
             if status not in _REDIRECTS and body is not None:
-                self.release_bodies(1)
+                self.release_body()
                 codings = http_responses.codings_of(dict(headers).get("content-encoding"))
                 with body, http_responses.decoded(body, codings, limit_bytes=1 << 30) as stream:
                     return status, stream.read(most_bytes)

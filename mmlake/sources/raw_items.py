@@ -379,9 +379,9 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
     text has none."""
     item.modality, item.role = "text", role
     try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        item.content, item.fault = None, Fault(1003, f"character {error.start} of the text is half of a surrogate pair")
+        data = texts.encoded(text)
+    except UnreadableItem as error:
+        item.content, item.fault = None, Fault.of(error)
         return item
     item.content_type = content_type = sniff.text_content_type(data)
     item.extension = TEXT_EXTENSIONS.get(content_type, "txt")

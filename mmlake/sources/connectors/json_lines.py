@@ -16,7 +16,7 @@ from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.lines import fault_of_end, json_record, numbered_lines, rows_of_line, stream_of
+from mmlake.sources.records.lines import fault_of_end, json_lines, rows_of_line, stream_of
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
 _CHAT = ".live_chat.json"  # yt-dlp: what was shown next to a stream, an event in each of up to 100,000 lines
@@ -70,10 +70,9 @@ def items(reading: Reading) -> Iterator[RawItem]:
     names = SampleNames(reading.key)
     number, image_home = 0, "image" if _lists_images(reading) else "text"
     try:
-        for number, data in numbered_lines(reading):
-            if isinstance(data, int) or data.strip():
-                line = json_record(data, "line", number, reading)
-                yield from rows_of_line(line, reading, names, image_home=image_home)
+        for line in json_lines(reading):
+            number = line.number
+            yield from rows_of_line(line, reading, names, image_home=image_home)
     except UnreadableItem as error:
         fault = fault_of_end(error, f"{number} lines")
         yield reading.fault(fault.code, fault.reason, modality="text")
