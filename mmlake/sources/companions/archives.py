@@ -7,7 +7,7 @@ Enters: zips and the directories around them. Leaves: entries that can be opened
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -50,13 +50,12 @@ _LISTINGS: Kind[Listing] = Kind(max_size=400_000, size_of=lambda one: len(one) +
 
 
 class OneFile(Landing):
-    """A member as a landing zone that has it alone. holds: whether there is a file at another path, which can be known
-    and not be read."""
+    """A member as a landing zone that has it alone."""
 
     location = "."
 
-    def __init__(self, entry: Entry, open_member: Opener, holds: Callable[[str], bool] | None = None) -> None:
-        self._entry, self._open, self._holds = entry, open_member, holds
+    def __init__(self, entry: Entry, open_member: Opener) -> None:
+        self._entry, self._open = entry, open_member
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         yield ".", [self._entry]
@@ -65,9 +64,7 @@ class OneFile(Landing):
         return [self._entry]
 
     def stat(self, path: str) -> Entry | None:
-        if self._holds is None or path == self._entry.path:
-            return self._entry
-        return Entry(path, 0, 0) if self._holds(path) else None
+        return self._entry
 
     def open(self, path: str) -> IO[bytes]:
         return self._open()

@@ -8,18 +8,16 @@ its file is missing, it names none, or it is broken.
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmlake.errors import Fault
 from mmlake.formats import sniff
-from mmlake.landing import Entry, Landing
+from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources.companions import description_forms, parquet_descriptions, places
-from mmlake.sources.companions.description_forms import NAME, Dialect, dialect_of, naming
+from mmlake.sources.companions import description_forms
+from mmlake.sources.companions.description_forms import NAME, dialect_of, naming
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import PARQUET, TABLES
@@ -27,30 +25,12 @@ from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines, text_alone
 
-modalities = text_alone
-
-
-def claims(head: bytes, name: str) -> bool:
-    """Whether these are the first bytes of such a table."""
-    return parquet_descriptions.begins_as_parquet(head) if name == PARQUET else description_forms.claims(head, name)
+claims, modalities = description_forms.claims, text_alone
 
 
 def is_kept(name: str, siblings: Siblings) -> bool:
     """Whether a file that is claimed is one by its columns, where those are Parquet's."""
     return name != PARQUET or siblings.have_description(name)
-
-
-class Form(NamedTuple):
-    """How one table is read."""
-
-    dialect: Dialect | None = None  # None: as the library `datasets` has tables
-    directory: str = "."  # where the files lie
-
-    def file_name(self, given: str) -> str:
-        """The file that a record names, as seen from the table."""
-        assert self.dialect is not None
-        is_whole = "." in given.rpartition("/")[2]
-        return posixpath.join(self.directory, given if is_whole else given + self.dialect.extension)
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -84,7 +64,7 @@ def _nearest(found: Iterable[Entry], reading: Reading) -> list[Entry]:
 
 def _is_table(entry: Entry, reading: Reading) -> bool:
     if entry.name == PARQUET:
-        return parquet_descriptions.is_description(
+        return description_forms.is_parquet_description(
             reading.landing, entry, settings=reading.settings, parsed=reading.parsed
         )
     may_be = entry.name in TABLES and entry.refused is None
@@ -100,26 +80,9 @@ class DescriptionTable(FileTable):
 
     def __init__(self, reading: Reading, path: str) -> None:
         super().__init__(reading, path)
-        self._form = self._found_form(reading.landing)
-
-    def _found_form(self, landing: Landing) -> Form:
-        """How the table is read. Its files lie where the first of them does that a record names."""
-        path = self.reading.path
-        dialect = dialect_of(landing.head(path, sniff.HEAD_BYTES), path.rpartition("/")[2])
-        if dialect is None:
-            return Form()
-        good = (line for line in separated_lines(self.reading, dialect.delimiter, dialect.names) if line.fault is None)
-        given = next((line.fields for line in good), {}).get(dialect.file_field, "")
-        forms = [Form(dialect, directory) for directory in dialect.directories]
-        for form in forms if given else ():
-            place = posixpath.normpath(posixpath.join(self.home, form.file_name(given)))
-            if places.may_exist(place) and landing.stat(place) is not None:
-                return form
-        return forms[0]
-
-    def key(self) -> tuple[Hashable, ...]:
-        """The file, and where the files that it names lie."""
-        return (self.entry, self._form)
+        self._dialect = dialect_of(reading.landing.head(path, sniff.HEAD_BYTES), path.rpartition("/")[2])
+        if self._dialect is not None:
+            self.bases = self._dialect.bases
 
     def speaks(self) -> bool:
         """Whether its first good record has texts; where that has none, later texts are metadata."""
@@ -132,21 +95,19 @@ class DescriptionTable(FileTable):
             yield self.row(record, fault or Fault(1003, f"the record names no file in {NAME!r}"))
 
     def lines(self) -> Iterator[Line]:
-        """Its records, each with the field that names its file."""
-        dialect = self._form.dialect
-        if dialect is None:
-            yield from lines(self.reading)
-            return
-        for line in separated_lines(self.reading, dialect.delimiter, dialect.names):
-            given = line.fields.get(dialect.file_field)
-            yield line if given is None else replace(line, fields={**line.fields, NAME: self._form.file_name(given)})
+        """Its records."""
+        if self._dialect is None:
+            return lines(self.reading)
+        return separated_lines(self.reading, self._dialect.delimiter, self._dialect.names)
 
     def names_in(self, fields: dict[str, Any]) -> list[str]:
-        """All fields that name files."""
-        return naming(fields)
+        """All fields that name files, but of a dialect, which may name them by ids."""
+        return naming(fields) if self._dialect is None else []
 
     def paths_in(self, line: Line) -> Iterable[str]:
         """Texts in the fields that name files, and in lists of them."""
+        if self._dialect is not None:
+            return self._dialect.paths_in(line.fields)
         given = (line.fields[name] for name in naming(line.fields))
         each = (one for value in given for one in (value if isinstance(value, list) else [value]))
         return (one.strip() for one in each if isinstance(one, str) and one.strip())

@@ -11,6 +11,7 @@ import posixpath
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,8 @@ _FOLDERS_KEPT = 256
 
 
 def may_describe(name: str) -> bool:
-    """Whether a member of this name may be a table that describes others."""
-    return name.rpartition("/")[2] in places.TABLES
+    """Whether a member of this name may be a table that describes others, but for Parquet's."""
+    return name.rpartition("/")[2] in places.TABLES - {places.PARQUET}
 
 
 class Names:
@@ -64,7 +65,7 @@ class _Table(DescriptionTable):
         self.label = member.label or member.name
         content, path = member.content, _path_of(member.name)
         assert content is not None, "a table that can be read"
-        landing = OneFile(Entry(path, member.size_bytes, 0), content.open, names.__contains__)
+        landing = OneFile(Entry(path, member.size_bytes, 0), content.open)
         super().__init__(replace(reading, landing=landing, key=f"{reading.key}/{self.label}", limit=None), path)
 
     def key(self) -> tuple[object, ...]:
@@ -76,10 +77,11 @@ class _Table(DescriptionTable):
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         for path in index.paths():
-            place = posixpath.normpath(posixpath.join(self.home, path))
+            places = (posixpath.normpath(posixpath.join(self.home, base, path)) for base in self.bases)
+            place = next((one for one in places if one in self._names), None)
             if self.is_outside(path):
                 yield path, f"the file {path[:200]} is outside of the directory of the {self.noun}"
-            elif place not in self._names:
+            elif place is None:
                 yield path, f"the file {path[:200]} {self.absent}"
             elif _home_of(posixpath.dirname(place) or ".", self._homes) != self.home:
                 yield path, f"the file {path[:200]} {self.nearer}"
@@ -93,7 +95,7 @@ class InnerDescriptions(Companion):
         self.own, self._is_whole = frozenset(tables), is_whole
         self._tables = sorted(tables.values(), key=lambda table: table.reading.path)
         self._speaks = {table.label: table.speaks() for table in self._tables}
-        self._by_folder: dict[str, FileTables | None] = {}
+        self._of = lru_cache(_FOLDERS_KEPT)(self._tables_of)
         self.labels = frozenset(self._speaks)
         self.has_texts = any(self._speaks.values()) or next(self.rest(), None) is not None
 
@@ -128,16 +130,12 @@ class InnerDescriptions(Companion):
         found = self._of(posixpath.dirname(_path_of(media.name)) or ".") if media is not None else None
         return found.describe(stem, members) if found is not None else Description()
 
-    def _of(self, folder: str) -> FileTables | None:
+    def _tables_of(self, folder: str) -> FileTables | None:
         """What is said of the members of a folder."""
-        if folder not in self._by_folder:
-            if len(self._by_folder) == _FOLDERS_KEPT:
-                self._by_folder.clear()
-            home = _home_of(folder, {table.home for table in self._tables})
-            tables = [table for table in self._tables if table.home == home]
-            speaks = [self._speaks[table.label] for table in tables]
-            self._by_folder[folder] = FileTables(folder, tables, with_texts=speaks) if tables else None
-        return self._by_folder[folder]
+        home = _home_of(folder, {table.home for table in self._tables})
+        tables = [table for table in self._tables if table.home == home]
+        speaks = [self._speaks[table.label] for table in tables]
+        return FileTables(folder, tables, with_texts=speaks) if tables else None
 
     def rest(self) -> Iterator[RawItem]:
         """A row for every record of a file that the archive does not have, of none, or that is broken."""

@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats.json_elements import BOM
+from mmlake.errors import Fault
 from mmlake.landing import Entry
 from mmlake.sources.companions import places
 from mmlake.sources.companions.manifest_forms import COMPANIONS
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.lines import Line, not_utf_8, numbered_lines, text_alone, too_long
+from mmlake.sources.records.lines import Line, cut_lines, text_alone
 from mmlake.sources.records.scratch import ScratchTables
 
 _SAID = (("text", "text"), ("utt2spk", "speaker_id"))  # of an utterance: files, and what their words are called here
@@ -82,23 +81,13 @@ def lines(reading: Reading) -> Iterator[Line]:
 
 def _read(reading: Reading, prefix: str) -> Iterator[Line]:
     """The lines of one file as records {id, rest}. prefix: of their labels, which are unique in all four files."""
-    number = 0
-    try:
-        for number, data in numbered_lines(reading):
-            label = f"{prefix}line:{number}"
-            if isinstance(data, int):
-                yield too_long(label, number, data, reading)
-                continue
-            try:
-                parts = data.removeprefix(BOM).decode().split(maxsplit=1) if data.strip() else []
-            except UnicodeDecodeError as error:
-                yield not_utf_8(label, number, error, data)
-                continue
-            if parts:
-                yield Line(label, number, {"id": parts[0], "rest": parts[1].strip() if len(parts) > 1 else ""})
-    except UnreadableItem as error:
-        fault = Fault(error.code, f"{error.reason}; {number} lines were read")
-        yield Line(f"{prefix}line:{number + 1}", number + 1, fault=fault)
+    for line in cut_lines(reading, ("id", "rest"), _cells_of):
+        yield replace(line, name=f"{prefix}{line.name}")
+
+
+def _cells_of(line: str) -> list[str]:
+    identity, *rest = line.split(maxsplit=1)
+    return [identity, *(cells.strip() for cells in rest or [""])]
 
 
 def _fill(tables: ScratchTables, reading: Reading, name: str) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
 from mmlake.sources.companions import file_lists, manifest_forms, places
-from mmlake.sources.companions.parquet_descriptions import is_description
+from mmlake.sources.companions.description_forms import is_parquet_description
 from mmlake.sources.names import file_stem_of
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
@@ -63,7 +63,7 @@ class Siblings:
         entries = {entry.name: entry for entry in self._landing.files(self._directory)}
         if name not in entries or any(one in entries for one in places.DESCRIPTIONS if one != name):
             return False
-        return is_description(self._landing, entries[name], settings=self.settings, parsed=self._parsed)
+        return is_parquet_description(self._landing, entries[name], settings=self.settings, parsed=self._parsed)
 
 
 def _may_be_medium(name: str) -> bool:

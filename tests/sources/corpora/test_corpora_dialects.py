@@ -96,6 +96,17 @@ def test_a_sentence_whose_clip_is_missing_is_a_row_of_each_table(tmp_path):
     ]
 
 
+def test_clips_lie_in_their_directory_and_next_to_the_table_at_once(tmp_path):
+    lines = b"c\ta.wav\tmorning\t\nc\tb.wav\tevening\t\n"
+    rows = found(tmp_path, {"cv/b.wav": wav(1), "cv/clips/a.wav": wav(2), "cv/train.tsv": VOICES + lines})
+    assert sorted(described(rows)) == [
+        ("cv/b", "media", None, "evening"),
+        ("cv/b", "transcript", None, "evening"),
+        ("cv/clips/a", "media", None, "morning"),
+        ("cv/clips/a", "transcript", None, "morning"),
+    ]
+
+
 def test_an_old_table_of_common_voice_names_clips_without_their_extension(tmp_path):
     rows = found(tmp_path, {"cv/clips/a.mp3": b"ID3" + bytes(30), "cv/train.tsv": VOICES + b"c\ta\thi\t\n"})
     assert described(rows)[1] == ("cv/clips/a", "transcript", None, "hi")

@@ -52,6 +52,12 @@ def test_a_recording_has_its_words_and_its_speaker(tmp_path):
     ]
 
 
+def test_words_in_utf_16_are_read_as_other_lists_are(tmp_path):
+    words = "s1-u1 GUTEN MORGEN\ns1-u2 GR\u00dcSS GOTT\n".encode("utf-16")
+    rows = found(tmp_path, FILES | {"d/text": words})
+    assert [row["text_content"] for row in rows if row["role"] == "transcript"] == ["GUTEN MORGEN", "GRÜSS GOTT"]
+
+
 def test_segments_are_metadata_with_their_times(tmp_path):
     files = {
         "d/wav.scp": b"rec1 call.wav\n",
