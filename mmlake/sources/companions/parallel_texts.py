@@ -20,7 +20,7 @@ from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.records.fields import text_role
 from mmlake.sources.samples.companion import Companion, Description
 
-_ENDING = ".txt"
+ENDING = ".txt"  # of the texts
 _SEEN = ("captions", "caption", "prompts")  # directories of texts that say what is seen
 _SAID = ("txt", "text", "texts", "transcripts", "transcript")  # of those that say what their media make them say
 _DIRECTORIES = {  # of media -> of their texts
@@ -58,10 +58,10 @@ class ParallelTexts(Companion):
         present = {member.modality for member in members if member.is_media and member.modality}
         stems = dict.fromkeys(_text_stem(member.name) for member in members if member.is_media)
         texts = [
-            self._item(f"{directory}/{name}{_ENDING}", sizes[f"{name}{_ENDING}"], present)
+            self._item(f"{directory}/{name}{ENDING}", sizes[f"{name}{ENDING}"], present)
             for directory, sizes in self._found
             for name in stems
-            if f"{name}{_ENDING}" in sizes
+            if f"{name}{ENDING}" in sizes
         ]
         return Description(texts=tuple(texts))
 
@@ -75,7 +75,7 @@ class ParallelTexts(Companion):
 
 def texts_of(reading: Reading) -> ParallelTexts | None:
     """The texts of the media that are read, or None where no directory has any."""
-    found = [(one, _sizes(reading, one, _ENDING)) for one in _around(reading, text_directories(reading.path))]
+    found = [(one, _sizes(reading, one, ENDING)) for one in _around(reading, text_directories(reading.path))]
     found = [(directory, sizes) for directory, sizes in found if sizes]
     return ParallelTexts(reading, found) if found else None
 
@@ -90,7 +90,7 @@ def without_taken(entries: Sequence[Entry], reading: Reading) -> list[Entry]:
 
 def _is_of(entry: Entry, stems: set[str]) -> bool:
     """Whether the file is a text that has one of the stems."""
-    return entry.refused is None and entry.name.endswith(_ENDING) and entry.name[: -len(_ENDING)] in stems
+    return entry.refused is None and entry.name.endswith(ENDING) and entry.name[: -len(ENDING)] in stems
 
 
 def _around(reading: Reading, directories: list[str]) -> list[str]:

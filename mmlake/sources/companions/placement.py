@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -43,9 +43,8 @@ class _Listing:
     descriptions: tuple[Entry, ...]  # the tables that describe files here and below
     manifests: tuple[Entry, ...]  # files that may be manifests, and the companions of `wav.scp`
     holds_media: bool
-    label_endings: frozenset[str]  # of files that may be labels of images elsewhere
-    labels_revision: str  # of all of those; "" where there are none
-    texts_revision: str  # of all texts, where they may be of media elsewhere; "" where there are none
+    # ending of files that may be labels of images, or texts of media, elsewhere -> the revision of all of those
+    revisions: Mapping[str, str]
     may_hold_labels: bool  # next to images here
     classes: tuple[Entry, ...]  # files that may say what classes mean
     archives: tuple[Entry, ...]  # zips that may hold images which files elsewhere annotate, or the other way round
@@ -63,11 +62,9 @@ class _Listing:
         archives = [entry for entry, name in good if name.lower().endswith(places.ARCHIVE)]
         if len(archives) > _MAX_ARCHIVES:
             archives = [entry for entry in archives if is_annotation_archive(entry.path)]
-        kinds = {ending for _, ending in labels.image_directories(directory)}
-        endings = tuple(ending for ending in kinds if any(name.endswith(ending) for name in names))
-        labelling = [entry for entry, name in own if endings and name.endswith(endings)]
-        texts = [entry for entry, name in own if name.endswith(".txt")] if ".txt" in joined else []
-        texts = texts if texts and parallel_texts.media_directories(directory) else []
+        endings = {ending for _, ending in labels.image_directories(directory)}
+        endings |= {parallel_texts.ENDING} if parallel_texts.media_directories(directory) else set()
+        described = {ending: [entry for entry, name in own if name.endswith(ending)] for ending in endings}
         may_be_manifests = good if any(mark in joined for mark in manifest_forms.MARKS) else []
         may_be_classes = good if any(mark in joined for mark in CLASS_FILES) else []
         return cls(
@@ -81,9 +78,7 @@ class _Listing:
             descriptions=describing([entry for entry, name in own if name in places.TABLES]),
             manifests=_may_be_manifests(may_be_manifests),
             holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
-            label_endings=frozenset(endings),
-            labels_revision=shards.revision_of(labelling) if endings else "",
-            texts_revision=shards.revision_of(texts) if texts else "",
+            revisions={ending: shards.revision_of(files) for ending, files in described.items() if files},
             may_hold_labels=".txt" in joined and any(name.endswith(places.IMAGES) for name in lower),
             classes=tuple(entry for entry, name in may_be_classes if name in CLASS_FILES),
             archives=tuple(archives),
@@ -208,9 +203,9 @@ class Placement:
         listed, found = self._list(directory), dict[str, Entry]()
         for place, ending in labels.label_directories(directory) if listed.holds_images else ():
             other = self._list(place)
-            if ending in other.label_endings:
-                found[place] = Entry(f"{place}/*", other.num_files, 0, version=other.labels_revision)
-        may_hold = (place for place, kind in labels.image_directories(directory) if kind in listed.label_endings)
+            if ending in other.revisions:
+                found[place] = Entry(f"{place}/*", other.num_files, 0, version=other.revisions[ending])
+        may_hold = (place for place, kind in labels.image_directories(directory) if kind in listed.revisions)
         images = [place for place in may_hold if self._list(place).holds_images]
         found |= {place: self._names_of(place) for place in images}
         homes = [home for place in (images or [directory]) for home in labels.class_directories(place)]
@@ -222,9 +217,9 @@ class Placement:
         with them."""
         listed, found = self._list(directory), list[Entry]()
         for place in parallel_texts.text_directories(directory) if listed.holds_media else ():
-            if (other := self._list(place)).texts_revision:
-                found.append(Entry(f"{place}/*", other.num_files, 0, version=other.texts_revision))
-        media = parallel_texts.media_directories(directory) if listed.texts_revision else []
+            if (version := (other := self._list(place)).revisions.get(parallel_texts.ENDING)) is not None:
+                found.append(Entry(f"{place}/*", other.num_files, 0, version=version))
+        media = parallel_texts.media_directories(directory) if parallel_texts.ENDING in listed.revisions else []
         return [*found, *(self._names_of(place) for place in media if self._list(place).holds_media)]
 
     def holds_companions(self, directory: str) -> bool:
