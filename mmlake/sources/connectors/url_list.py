@@ -22,10 +22,11 @@ from mmlake.formats.urls import path_of, redacted
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, reader_of, role_of
+from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, role_of
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.fields import first_field, licence_field, paired_role
+from mmlake.sources.records.column_rows import with_words
+from mmlake.sources.records.fields import first_field, licence_field
 from mmlake.sources.records.lines import ENDINGS, Line, lines
 from mmlake.sources.settings import SourceSettings
 
@@ -213,20 +214,10 @@ def _rows(
     if parts:
         yield from _in_order(parts, rows, metadata)
         return
-    captions = [item for _, item in texts if item.fault is None]
-    with_image = any(item.modality == "image" for item in rows)
     for position, item in enumerate(rows):
-        role = "caption" if item.modality == "image" else "transcript"
-        chosen = [one for one in captions if one.role == role] or captions
-        paired_texts = (
-            tuple(reader_of(one.content.read().decode()) for one in chosen if one.content)
-            if item.role == "media" and item.fault is None
-            else ()
-        )
-        role = paired_role(item.modality == "image", with_image, (one.role for one in captions))
-        yield item.replace(
-            position=position, metadata=metadata, paired_texts=paired_texts, paired_role=role if paired_texts else None
-        )
+        item.position, item.metadata = position, metadata
+    words = [(item.role, item.content.text or "") for _, item in texts if item.fault is None and item.content]
+    yield from with_words(rows, words)
 
 
 def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict[str, Any]) -> Iterator[RawItem]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
@@ -116,16 +116,21 @@ def _parts(
 
 def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
     """Those that have a place, then the others behind them, media with the texts of their record."""
-    captions = [field.text for field in found if field.role == "caption"] or [field.text for field in found]
-    transcripts = [field.text for field in found if field.role == "transcript"] or [field.text for field in found]
-    with_image = any(item.modality == "image" for item in (*placed, *rows))
-    behind = placed[-1].position + 1 if placed else 0
-    for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
-        words = captions if item.modality == "image" else transcripts
-        is_medium = item.role == "media" and item.fault is None
-        readers = tuple(map(raw_items.reader_of, words)) if is_medium else ()
-        role = paired_role(item.modality == "image", with_image, (field.role for field in found)) if readers else None
-        yield item.replace(position=position, paired_texts=readers, paired_role=role)
+    for position, item in enumerate(rows, placed[-1].position + 1 if placed else 0):
+        item.position = position
+    return with_words([*placed, *rows], [(field.role, field.text) for field in found])
+
+
+def with_words(rows: Sequence[RawItem], words: Sequence[tuple[str, str]]) -> Iterator[RawItem]:
+    """The rows of one record, media with the texts that came with them: images with captions, others with transcripts,
+    where there are such. words: role and text of each."""
+    with_image = any(item.modality == "image" for item in rows)
+    for item in rows:
+        wanted = "caption" if item.modality == "image" else "transcript"
+        chosen = [text for role, text in words if role == wanted] or [text for _, text in words]
+        readers = tuple(map(raw_items.reader_of, chosen)) if item.role == "media" and item.fault is None else ()
+        role = paired_role(item.modality == "image", with_image, (role for role, _ in words)) if readers else None
+        yield item.replace(paired_texts=readers, paired_role=role)
 
 
 class _Medium(NamedTuple):
