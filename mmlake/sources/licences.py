@@ -12,18 +12,7 @@ from mmlake.records import UNKNOWN_LICENCE
 
 _CC_VERSIONS = {"1.0", "2.0", "2.5", "3.0", "4.0"}
 _CC_KINDS = {"by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"}
-_OTHERS = (  # ids of https://spdx.org/licenses that data sets use, in their one spelling
-    "Apache-2.0 MIT MIT-0 BSD-2-Clause BSD-3-Clause ISC Zlib Unlicense MPL-2.0 GPL-2.0-only GPL-2.0-or-later "
-    "GPL-3.0-only GPL-3.0-or-later "
-    "LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0-only "
-    "LGPL-3.0-or-later AGPL-3.0-only AGPL-3.0-or-later EPL-2.0 ODC-By-1.0 ODbL-1.0 PDDL-1.0 CC0-1.0 "
-    "CC-PDM-1.0 CC-PDDC CDLA-Permissive-1.0 CDLA-Permissive-2.0 CDLA-Sharing-1.0 "
-    "GFDL-1.2-only GFDL-1.3-only GFDL-1.3-or-later OGL-UK-3.0 OGL-Canada-2.0 etalab-2.0 DL-DE-BY-2.0 "
-    "DL-DE-ZERO-2.0 C-UDA-1.0 O-UDA-1.0 "
-    "NIST-PD WTFPL BSL-1.0 Artistic-2.0 AFL-3.0 EUPL-1.2"
-).split()
-_SPELLINGS = {
-    **{spdx.lower(): spdx for spdx in _OTHERS},
+_SPELLINGS = {  # that are no ids
     "apache 2.0": "Apache-2.0", "apache license 2.0": "Apache-2.0", "apache licence 2.0": "Apache-2.0",
     "apache2": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache-2": "Apache-2.0",
     "mit license": "MIT", "mit licence": "MIT", "the mit license": "MIT", "bsd-3": "BSD-3-Clause",
@@ -32,8 +21,6 @@ _SPELLINGS = {
     "cc0": "CC0-1.0", "cc-0": "CC0-1.0", "cc zero": "CC0-1.0", "cc0 1.0": "CC0-1.0", "cc0 1.0 universal": "CC0-1.0",
     "cc-pdm": "CC-PDM-1.0",
     "public domain mark 1.0": "CC-PDM-1.0", "wtfpl 2.0": "WTFPL",
-    "gpl-3.0": "GPL-3.0-only", "gpl-2.0": "GPL-2.0-only", "lgpl-3.0": "LGPL-3.0-only", "agpl-3.0": "AGPL-3.0-only",
-    "gpl-3.0+": "GPL-3.0-or-later", "gpl-2.0+": "GPL-2.0-or-later",
     "public domain": "LicenseRef-Public-Domain", "public-domain": "LicenseRef-Public-Domain",
     "publicdomain": "LicenseRef-Public-Domain",
 }  # fmt: skip
@@ -83,7 +70,8 @@ def _spdx_of(text: str) -> str:
         for word, short in _WORDS:
             words = words.replace(word, short)
         return _creative_commons(words.replace(" ", "-"), match[2])
-    return _expression(stripped) if _OPERATOR.search(stripped) and "*" not in stripped else UNKNOWN_LICENCE
+    is_expression = len(stripped.split()) == 1 or _OPERATOR.search(stripped) is not None
+    return _expression(stripped) if is_expression and "*" not in stripped else UNKNOWN_LICENCE
 
 
 def _expression(text: str) -> str:
