@@ -18,26 +18,13 @@ _DECLARATION = re.compile(rb"""<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z
 # name.
 _MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
 "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
-          "euc_kr": "cp949", "big5": "big5hkscs"}  # fmt: skip
-# labels of the same standard, common on old pages, that Python has no name for
-_LABELS = {
-    "x-sjis": "cp932", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "cseucpkdfmtjapanese": "euc_jp",
-    "cn-big5": "big5hkscs", "x-x-big5": "big5hkscs", "x-gbk": "gb18030", "gb_2312-80": "gb18030",
-    "csgb2312": "gb18030", "windows-949": "cp949", "iso-ir-149": "cp949", "ks_c_5601-1989": "cp949",
-    "csksc56011987": "cp949", "windows-874": "cp874", "dos-874": "cp874", "x-cp1250": "cp1250", "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252", "koi": "koi8-r", "sun_eu_greek": "iso8859-7", "iso-8859-8-i": "iso8859-8",
-    "logical": "iso8859-8", "visual": "iso8859-8", "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-ukrainian": "mac-cyrillic", "x-mac-roman": "mac-roman", "csmacintosh": "mac-roman", "mac": "mac-roman",
-    "unicode-1-1-utf-8": "utf-8", "unicode11utf8": "utf-8", "unicode20utf8": "utf-8", "x-unicode20utf8": "utf-8",
-    "csiso88596e": "iso8859-6", "csiso88596i": "iso8859-6", "iso-8859-6-e": "iso8859-6", "iso-8859-6-i": "iso8859-6",
-    "csiso88598e": "iso8859-8", "csiso88598i": "iso8859-8", "iso-8859-8-e": "iso8859-8", "csisolatin9": "iso8859-15",
-    "koi8": "koi8-r", "koi8-ru": "koi8-u", "gb_2312": "gb18030", "cseuckr": "cp949", "ksc_5601": "cp949",
-    "utf-16": "utf-16-le", "ucs-2": "utf-16-le", "unicode": "utf-16-le", "csunicode": "utf-16-le",
-    "iso-10646-ucs-2": "utf-16-le", "unicodefeff": "utf-16-le", "unicodefffe": "utf-16-be",
-    **{f"x-cp{number}": f"cp{number}" for number in range(1253, 1259)},
-    **{f"iso8859{number}": f"iso8859-{number}" for number in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15)},
-    "iso88591": "cp1252", "iso88599": "cp1254", "iso885911": "cp874",
-}  # fmt: skip
+          "euc_kr": "cp949", "big5": "big5hkscs", "utf-16": "utf-16-le"}  # fmt: skip
+_OLDER = {"shift_jis_2004": "cp932", "euc_jis_2004": "euc_jp"}  # of the names that chardet has for labels
+# labels of the same standard that neither Python nor chardet knows
+_WIDE = {
+    **dict.fromkeys(("ucs-2", "unicode", "csunicode", "iso-10646-ucs-2", "unicodefeff"), "utf-16-le"),
+    "unicodefffe": "utf-16-be",
+}
 _WEB = frozenset(
     "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "
     "iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
@@ -71,12 +58,14 @@ def _named_in(pattern: re.Pattern[bytes], head: bytes) -> str | None:
 
 def web_charset(label: str) -> str | None:
     """Python's name of the encoding that the web means by this label; None where it means none."""
-    if (known := _LABELS.get(label.strip().lower())) is not None:
-        return known
+    from chardet.registry import lookup_encoding
+
+    label = label.strip().lower()
     try:
         name = codecs.lookup(label).name
     except (LookupError, ValueError):  # unknown; a zero in the name
-        return None
+        name = _WIDE.get(label) or lookup_encoding(label) or ""
+        name = _OLDER.get(name, name)
     name = _MEANT.get(name, name)
     return name if name in _WEB else None
 

@@ -84,7 +84,8 @@ def test_bytes_of_no_encoding_are_refused() -> None:
     [("iso88592", "iso8859-2"), ("x-cp1255", "cp1255"), ("csISOLatin9", "iso8859-15"), ("koi8", "koi8-r"),
      ("unicode-1-1-utf-8", "utf-8"), ("ks_c_5601-1987", "cp949"), ("KSC_5601", "cp949"), ("gb_2312", "gb18030"),
      ("iso88591", "cp1252"), ("mac", "mac-roman"), ("unicode", "utf-16-le"), ("utf-16", "utf-16-le"),
-     ("iso-8859-6-i", "iso8859-6"), ("koi8-ru", "koi8-u"), (" iso-8859-1 ", "cp1252")],
+     ("iso-8859-6-i", "iso8859-6"), ("koi8-ru", "koi8-u"), (" iso-8859-1 ", "cp1252"), ("csGBK", "gb18030"),
+     ("csKOI8U", "koi8-u"), ("unicodeFFFE", "utf-16-be")],
 )  # fmt: skip
 def test_labels_of_the_web_are_those_of_the_encoding_standard(label: str, codec: str) -> None:
     """Section 4.2; of its 228 labels Python has no name for 44."""
