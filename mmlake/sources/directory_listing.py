@@ -61,11 +61,6 @@ class DirectoryListing:
         own = order[bisect_left(hashes, part) : bisect_left(hashes, part + _AFTER)]
         return [self.entries[at] for at in sorted(own)]
 
-    def others(self, own: Sequence[Entry]) -> list[Entry]:
-        """The files that are none of those."""
-        paths = {entry.path for entry in own}
-        return [entry for entry in self.entries if entry.path not in paths]
-
     def shows(self, shard: Shard, loose: Sequence[Entry]) -> bool:
         """Whether the shard is registered with these files as they are here, and with what describes them."""
         governing = (*default_files(self._landing, self._path), *self.companions)
@@ -73,10 +68,9 @@ class DirectoryListing:
 
 
 class Listed(NamedTuple):
-    """A directory, the files of one part of it, and the loose ones among those."""
+    """A directory, and the loose files of one part of it."""
 
     listing: DirectoryListing
-    own: list[Entry]
     loose: list[Entry]
 
 
@@ -106,7 +100,7 @@ def listed_of(
             for entry in own
             if not is_named(entry, endings) or connectors.format_of(landing, entry, listing.names) == LOOSE
         ]
-        return Listed(listing, own, loose)
+        return Listed(listing, loose)
 
     def listed() -> DirectoryListing:
         return DirectoryListing(landing, shard.path, settings, parsed, around)

@@ -69,7 +69,6 @@ class Reader:
         *,
         entries: Sequence[Entry] | None = None,
         part: str = "",
-        siblings: Callable[[], Sequence[Entry]] = tuple,
         around: Sequence[Entry] = (),
         limit: int | None = None,
     ) -> Reading:
@@ -84,7 +83,6 @@ class Reader:
             defaults=defaults_of(landing, path if is_directory else path.rpartition("/")[0] or "."),
             hint=hinted_modality(path),
             entries=tuple(entries or ()),
-            siblings=siblings,
             around=tuple(around),
             limit=limit,
             parsed=self.parsed,
@@ -126,11 +124,8 @@ class Reader:
         """What a connector needs to read the shard, which gathers none. around, listed: what was listed already."""
         if shard.format != LOOSE:
             return replace(self.reading(shard.path, limit=shard.limit), downloads=downloads)
-        listing, own, loose = listed or self._listed(shard, around)
-        reading = self.reading(
-            shard.path, entries=loose, part=shard.part, limit=shard.limit, around=listing.companions,
-            siblings=partial(listing.others, own) if len(own) < len(listing.entries) else tuple,
-        )  # fmt: skip
+        listing, loose = listed or self._listed(shard, around)
+        reading = self.reading(shard.path, entries=loose, part=shard.part, limit=shard.limit, around=listing.companions)
         # the limit is in the files that were chosen
         return replace(reading, limit=None, is_container=partial(self.connectors.is_container, siblings=listing.names))
 

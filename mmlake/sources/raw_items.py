@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import IO, Any, Final, Protocol, Self
@@ -322,7 +322,6 @@ class Reading:
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
-    siblings: Callable[[], Sequence[Entry]] = tuple  # the directory's files that other shards read, if it is in parts
     blob_of: BlobOf | None = None
     # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
     is_container: Callable[[bytes, str, Opener], bool] | None = None

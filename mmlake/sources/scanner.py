@@ -16,7 +16,7 @@ from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of
-from mmlake.sources.directory_parts import is_in, is_named, parts_of
+from mmlake.sources.directory_parts import is_named, parts_of
 from mmlake.sources.gathering import Size, gathered
 from mmlake.sources.ingestion import Reader
 from mmlake.sources.parsed_files import ParsedFiles, owned
@@ -224,7 +224,7 @@ class Scan:
             if same is None:
                 with opened_ahead(self._landing, _all(files)) as landing:
                     reader = replace(self._reader, landing=landing)
-                    readings = (self._reading(reader, path, own, loose[path], part) for path, own in files.items())
+                    readings = (self._reading(reader, path, own, part) for path, own in files.items())
                     directories = tuple(sorted(files)) if home.part else ()
                     same = self._opened(
                         LOOSE, home.path, readings, _all(files), governing, part=part, directories=directories
@@ -232,13 +232,12 @@ class Scan:
             found.append(same)
         return found
 
-    def _reading(self, reader: Reader, directory: str, own: list[Entry], loose: list[Entry], part: str) -> Reading:
+    def _reading(self, reader: Reader, directory: str, own: list[Entry], part: str) -> Reading:
         """What the reader needs to read these loose files of the directory."""
         return reader.reading(
             directory,
             entries=own,
             part="" if part.startswith(PART_MARK) else part,
-            siblings=functools.partial(_others, loose, part) if len(own) < len(loose) else tuple,
             around=self._around.companions_of(directory),
         )
 
@@ -334,11 +333,6 @@ class Scan:
             return self._reader.connectors[name].modalities(reading)
         except UnreadableItem:
             return (reading.home,)  # it cannot be opened: its one row, which says so, has this home
-
-
-def _others(entries: Iterable[Entry], part: str) -> list[Entry]:
-    """The files that do not belong to the part."""
-    return [entry for entry in entries if not is_in(entry, part)]
 
 
 def _all(files: Mapping[str, list[Entry]]) -> list[Entry]:

@@ -79,17 +79,6 @@ def test_what_changed_before_a_scan_is_in_the_rows_behind_it(tmp_path, monkeypat
     assert set(after[changed]) == expected | ({"another note, and a longer one"} if change != "deleted" else set())
 
 
-def test_files_of_other_parts_are_those_that_no_part_of_its_own_has(tmp_path, monkeypatch):
-    zone = _Zone(tmp_path, monkeypatch, 60)
-    seen = []
-    for shard in zone.scan():
-        for _ in sources.read(shard, landing=zone.root, settings=SETTINGS, parsed=zone.parsed, begin=seen.append):
-            pass
-    assert len(seen) > 2
-    assert all(len(reading.entries) + len(reading.siblings()) == 60 for reading in seen)
-    assert all(not {one.path for one in reading.entries} & {one.path for one in reading.siblings()} for reading in seen)
-
-
 def test_images_and_their_label_files_in_parts_are_listed_a_few_times_for_all_of_them(tmp_path, monkeypatch):
     """Each part listed both directories, and those where classes may stand, some ten times over."""
     files = {f"images/{number:03}.png": make.picture(number) for number in range(80)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.json_elements import BOM
 from mmlake.formats.texts import printable
+from mmlake.media_names import is_media_name
+from mmlake.sources.names import file_stem_of
 from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading, become_text
 from mmlake.sources.samples.companion import Companion, Description
 from mmlake.streams import read_up_to
@@ -229,13 +231,12 @@ def with_transcripts(
     reading: Reading,
     *,
     borrowed: Sequence[Member] = (),
-    siblings: Iterable[str] = (),
 ) -> tuple[list[list[Member]], list[Companion]]:
     """(the members of each sample, without tables of transcripts; what these and the borrowed ones say, where there
     are any).
 
     What a table says is looked up by stem, and what is a table by what the others are: all members must be known.
-    siblings: stems of the samples of other parts of the directory, and `borrowed`: files there that may be tables.
+    borrowed: files of other parts of the directory that may be tables; recordings there have lines as well.
     """
     tables = _tables_among(members)
     given, groups = {id(table) for table in tables}, dict[str, list[Member]]()
@@ -245,8 +246,10 @@ def with_transcripts(
     if not tables and not borrowed:
         return list(groups.values()), []
     others = [member for member in members if id(member) not in given] if borrowed else []
-    stems, speakers = frozenset([*groups, *siblings]), _speakers_table(members, reading)
+    elsewhere = reading.landing.files(reading.path) if reading.entries else ()
+    stems = frozenset([*groups, *(file_stem_of(one.name) for one in elsewhere if is_media_name(one.name))])
     lent = _tables_among([*borrowed, *others])
+    speakers = _speakers_table(members, reading)
     return list(groups.values()), [Transcripts(tables, reading, stems=stems, speakers=speakers, borrowed=lent)]
 
 

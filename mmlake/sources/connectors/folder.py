@@ -88,7 +88,6 @@ def _grouped(reading: Reading) -> Samples:
         sorted(_listed(entries, stems, reading), key=attrgetter("name")),
         reading,
         borrowed=_listed(borrowed, [file_stem_of(entry.name) for entry in borrowed], reading),
-        siblings=(file_stem_of(entry.name) for entry in reading.siblings()),
     )
     return Samples(lambda: iter(groups), reading, companions=[*spoken, *companions], is_mixed=is_mixed)
 
