@@ -1,8 +1,8 @@
 """Training samples from shards: shuffled, split over ranks and workers without overlap or loss, resumable at any
 position.
 
-Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` does, when
-first asked for.
+Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` and
+`LengthBatchDataset` do, when first asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mmlake.loader.decode import AUTO, DECODERS
+from mmlake.loader.length_batches import LengthBatches
 from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixture
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.spoken_text import spoken_text
@@ -18,11 +19,13 @@ from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
 from mmlake.loader.track_sample import TrackSample, track_samples
 
 if TYPE_CHECKING:
-    from mmlake.loader.torch_dataset import ShardDataset
+    from mmlake.loader.torch_dataset import LengthBatchDataset, ShardDataset
 
 __all__ = [
     "AUTO",
     "DECODERS",
+    "LengthBatchDataset",
+    "LengthBatches",
     "MixedOrder",
     "Permutation",
     "ShardDataset",
@@ -39,8 +42,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ShardDataset":
-        from mmlake.loader.torch_dataset import ShardDataset
+    if name in ("LengthBatchDataset", "ShardDataset"):
+        from mmlake.loader import torch_dataset
 
-        return ShardDataset
+        return getattr(torch_dataset, name)
     raise AttributeError(f"module 'mmlake.loader' has no attribute '{name}'")

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from mmlake import checked_json
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
 from mmlake.film_decoders import DecodeSettings
 from mmlake.loader.decode import decoded, decoders
@@ -91,12 +92,13 @@ class ShardStream:
         verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out.
         on_corrupt: "error", or "skip", which leaves out damaged shards and samples and lists them in `skipped`.
         batch_size: the DataLoader's, needed for exact resumption with workers. tail: "keep" gives every sample out, so
-        ranks may differ by one; "drop" leaves out the last N mod W. mixture: give samples out as often as the weights,
+        ranks may differ by one; "drop" leaves out the last N mod W; "pad" gives the first of the epoch out once more
+        until all ranks have equally many. mixture: give samples out as often as the weights,
         temperature and epochs of the version's recipe say, where it has some; else, and without shuffling, each once.
         """
         _check_choices(on_corrupt=on_corrupt, tail=tail)
-        rank, world_size = _whole("rank", rank), _whole("world_size", world_size)
-        epoch, batch_size = _whole("epoch", epoch), _whole("batch_size", batch_size)
+        rank, world_size = whole_number("rank", rank), whole_number("world_size", world_size)
+        epoch, batch_size = whole_number("epoch", epoch), whole_number("batch_size", batch_size)
         if not 0 <= rank < world_size or batch_size < 1:
             raise SettingsError(
                 f"rank {rank} of world_size {world_size} with batch_size {batch_size}: expected 0 <= rank < "
@@ -113,7 +115,7 @@ class ShardStream:
         self.num_samples: int = self._ends[-1] if self._ends else 0
         self.num_positions: int = self._mixed.num_positions if self._mixed is not None else self.num_samples
         of_recipe = self._mixed.seed if self._mixed is not None else 0
-        self.seed: int = of_recipe if seed is None else _whole("seed", seed)
+        self.seed: int = of_recipe if seed is None else whole_number("seed", seed)
         self.epoch, self.shuffle, self.rank, self.world_size = epoch, shuffle, rank, world_size
         self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
         self._decoders, self._weights, self._verify = decoders(decode, films), weights, checked_mode(verify)
@@ -133,8 +135,14 @@ class ShardStream:
 
     def _num_left(self, start: int) -> int:
         """Samples of this rank from that position on."""
-        left = self.num_positions - start
-        return left // self.world_size if self.tail == "drop" else max(0, -(-(left - self.rank) // self.world_size))
+        return self.share_of_rank(self.num_positions - start)
+
+    def share_of_rank(self, left: int) -> int:
+        """How many this rank takes of so many samples, or batches, that all ranks still share."""
+        if self.tail == "drop":
+            return left // self.world_size
+        shared = left if self.tail == "pad" else left - self.rank
+        return max(0, -(-shared // self.world_size))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         if self._pass.has_begun and self._pass.taken >= self._num_left(self._pass.start):
@@ -165,7 +173,7 @@ class ShardStream:
 
     def _samples(self, begun: _Pass, worker: int, num_workers: int) -> Iterator[dict[str, Any]]:
         for number in self._numbers(begun, worker, num_workers):
-            sample = self._sample_or_skip(number)
+            sample = self.sample_or_skip(number)
             begun.taken += 1  # not before: where the sample raises, a state goes on with it
             if sample is not None:
                 yield sample
@@ -195,6 +203,13 @@ class ShardStream:
         """The name of every sample in index order; opens every shard."""
         return [key for place in range(len(self._shards)) for key in self._shard(place).keys]
 
+    def facts(self) -> Iterator[dict[str, Any]]:
+        """What the JSON member of every sample says, in index order; reads no medium. Raises ShardCorrupt."""
+        for place, entry in enumerate(self._shards):
+            shard = self._shard(place)
+            for number in range(entry.num_samples):
+                yield checked_json.loads(shard.member(number, "json"))
+
     def modalities(self) -> list[str]:
         """The modality of every sample in index order."""
         return [shard.modality for shard in self._shards for _ in range(shard.num_samples)]
@@ -202,7 +217,7 @@ class ShardStream:
     def set_epoch(self, epoch: int) -> None:
         """Let the next pass be that epoch, from its first position; from the loaded one where a state of that epoch was
         loaded, so that a loop which names each epoch goes on where it was."""
-        epoch = _whole("epoch", epoch)
+        epoch = whole_number("epoch", epoch)
         if epoch != self.epoch:
             self.epoch, self._start, self._passed = epoch, 0, 0
         self._pass = self._new_pass()
@@ -214,11 +229,11 @@ class ShardStream:
         `load_state_dict`; needed with DataLoader workers, which run ahead of the loop. Without it, the count of this
         process is used.
         """
-        taken = self._pass.taken if num_samples is None else _whole("num_samples", num_samples)
+        taken = self._pass.taken if num_samples is None else whole_number("num_samples", num_samples)
         if taken < 0:
             raise SettingsError(f"num_samples is {taken}, expected 0 or more")
         position = min(self._pass.start + taken * self.world_size, self.num_positions)
-        return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self._identity()
+        return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self.identity()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from the state; rank, world size, workers and batch size may be others than before. Raises
@@ -227,7 +242,7 @@ class ShardStream:
             schema = state.get("schema") if isinstance(state, Mapping) else type(state).__name__
             raise SettingsError(f"the loader state is of schema {schema!r}, expected {_STATE}")
         differing = {
-            name: (state.get(name), value) for name, value in self._identity().items() if state.get(name) != value
+            name: (state.get(name), value) for name, value in self.identity().items() if state.get(name) != value
         }
         if differing:
             raise SettingsError(
@@ -235,7 +250,7 @@ class ShardStream:
                 + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items())
             )
         seed, epoch, position = (
-            _whole(f"{name} of the loader state", state.get(name)) for name in ("seed", "epoch", "position")
+            whole_number(f"{name} of the loader state", state.get(name)) for name in ("seed", "epoch", "position")
         )
         if not 0 <= position <= self.num_positions:
             raise SettingsError(f"the loader state is at position {position} of {self.num_positions} samples")
@@ -264,7 +279,8 @@ class ShardStream:
         self.__dict__.update(state)
         self._opening = threading.Lock()
 
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
+        """What a state must agree on with the stream that loads it."""
         return {
             "manifest": self.manifest_id,
             "num_samples": self.num_samples,
@@ -282,18 +298,19 @@ class ShardStream:
             ordinals = ordinals[ordinals < count]
             if not len(ordinals):
                 return
-            positions = begun.start + ordinals * self.world_size + self.rank
-            yield from self._at(positions, seed=begun.seed, epoch=begun.epoch).tolist()
+            positions = (begun.start + ordinals * self.world_size + self.rank) % self.num_positions
+            yield from self.numbers_at(positions, seed=begun.seed, epoch=begun.epoch).tolist()
 
-    def _at(self, positions: np.ndarray, *, seed: int, epoch: int) -> np.ndarray:
-        """The sample numbers at these positions of the epoch."""
+    def numbers_at(self, positions: np.ndarray, *, seed: int, epoch: int) -> np.ndarray:
+        """The sample numbers at these positions of an epoch, int64; positions are int64 in 0..num_positions-1."""
         if self._mixed is not None:
             return self._mixed.at(positions, seed=seed, epoch=epoch)
         if not self.shuffle:
             return positions
         return Permutation(self.num_samples, seed=seed, epoch=epoch).at(positions)
 
-    def _sample_or_skip(self, number: int) -> dict[str, Any] | None:
+    def sample_or_skip(self, number: int) -> dict[str, Any] | None:
+        """As `sample`; None where it is damaged and `on_corrupt` is "skip", which lists it in `skipped`."""
         place = bisect_right(self._ends, number)
         name = self._shards[place].name
         if name in self.skipped:
@@ -346,7 +363,7 @@ class ShardStream:
         return shard
 
 
-def _whole(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any) -> int:
     """The number as an int, numpy's too: the order depends on how a seed is written, and a state is JSON. Raises
     SettingsError."""
     try:
@@ -356,7 +373,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _check_choices(**choices: str) -> None:
-    known = {"on_corrupt": ("error", "skip"), "tail": ("keep", "drop")}
+    known = {"on_corrupt": ("error", "skip"), "tail": ("keep", "drop", "pad")}
     for name, value in choices.items():
         if value not in known[name]:
             raise SettingsError(f"{name} is {value!r}, expected one of {known[name]}")

@@ -1,5 +1,5 @@
-"""The torch dataset: `ShardStream` as an IterableDataset that knows its DataLoader worker. Only this module loads
-torch."""
+"""The torch datasets: `ShardStream` and `LengthBatches` as IterableDatasets that know their DataLoader worker. Only
+this module loads torch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,47 @@ from torch.utils.data import IterableDataset, get_worker_info  # noqa: TID253
 
 from mmlake import checked_json
 from mmlake.errors import SettingsError
+from mmlake.loader.length_batches import LengthBatches
 from mmlake.loader.stream import ShardStream
 
 _SHARED_BYTES = 4096  # a flag, and the seed, epoch and position as JSON
 _WORKER = "worker"  # key of a state that is one worker's
+
+
+class _SharedPlace:
+    """Where the next pass begins, in memory that is shared with the workers, and whether one has run."""
+
+    def __init__(self) -> None:
+        self._bytes = torch.zeros(_SHARED_BYTES, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+
+    @property
+    def has_workers(self) -> bool:
+        return bool(self._bytes[0])
+
+    def mark_worker(self) -> None:
+        """Say that a worker runs."""
+        self._bytes[0] = 1
+
+    def write(self, **place: int) -> None:
+        """Let workers that live on begin their next pass there."""
+        data = checked_json.dumps(place)
+        if len(data) >= _SHARED_BYTES:
+            raise SettingsError(f"seed and epoch take {len(data)} bytes, expected less than {_SHARED_BYTES}")
+        self._bytes.numpy()[1:] = np.frombuffer(data.ljust(_SHARED_BYTES - 1), np.uint8)
+
+    def read(self) -> dict[str, int]:
+        try:
+            place: dict[str, int] = checked_json.loads(self._bytes.numpy()[1:].tobytes().rstrip())
+        except ValueError as error:
+            raise SettingsError(
+                "the epoch was set while workers began a pass; call set_epoch and load_state_dict between two passes"
+            ) from error
+        return place
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if not self._bytes.is_shared():  # type: ignore[no-untyped-call]  # a copy has its own
+            self._bytes = self._bytes.clone().share_memory_()  # type: ignore[no-untyped-call]
 
 
 class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
@@ -28,7 +65,7 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._shared = torch.zeros(_SHARED_BYTES, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+        self._shared = _SharedPlace()
         self._num_passes = 0  # of this worker
         self._share()
 
@@ -36,7 +73,7 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         info = get_worker_info()
         if info is None:
             return super().__iter__()
-        self._shared[0] = 1
+        self._shared.mark_worker()
         if self._num_passes:  # the first one begins where the dataset was when the DataLoader started its workers
             self._take_over()
         self._num_passes += 1
@@ -53,7 +90,7 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         worker."""
         if num_samples is None and (place := self._place()) is not None:
             return super().state_dict(0) | {_WORKER: place | {"num_samples": self._pass.taken}}
-        if num_samples is None and self._shared[0]:
+        if num_samples is None and self._shared.has_workers:
             raise SettingsError(
                 "the dataset is read by DataLoader workers, which run ahead of training; pass "
                 "state_dict(num_samples=batches * batch_size)"
@@ -78,11 +115,6 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         self._pass_over(passed)
         self._share()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if not self._shared.is_shared():  # type: ignore[no-untyped-call]  # a copy has its own
-            self._shared = self._shared.clone().share_memory_()  # type: ignore[no-untyped-call]
-
     def _place(self) -> dict[str, int] | None:
         """Which worker of which rank this process is; None where it is none."""
         info = get_worker_info()
@@ -93,18 +125,58 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
 
     def _share(self) -> None:
         """Let workers that live on begin their next pass where this process says."""
-        if get_worker_info() is not None:
-            return
-        data = checked_json.dumps({"seed": self.seed, "epoch": self.epoch, "start": self._start})
-        if len(data) >= _SHARED_BYTES:
-            raise SettingsError(f"seed and epoch take {len(data)} bytes, expected less than {_SHARED_BYTES}")
-        self._shared.numpy()[1:] = np.frombuffer(data.ljust(_SHARED_BYTES - 1), np.uint8)
+        if get_worker_info() is None:
+            self._shared.write(seed=self.seed, epoch=self.epoch, start=self._start)
 
     def _take_over(self) -> None:
-        try:
-            values = checked_json.loads(self._shared.numpy()[1:].tobytes().rstrip())
-        except ValueError as error:
+        place = self._shared.read()
+        self.seed, self.epoch, self._start = place["seed"], place["epoch"], place["start"]
+
+
+class LengthBatchDataset(LengthBatches, IterableDataset[list[dict[str, Any]]]):
+    """Batches of like length for a training job. Arguments as LengthBatches; give the DataLoader `batch_size=None`, for
+    what it takes is a batch already."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._shared = _SharedPlace()
+        self._num_passes = 0  # of this worker
+        self._share()
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        info = get_worker_info()
+        if info is None:
+            return super().__iter__()
+        self._shared.mark_worker()
+        if self._num_passes:  # the first one begins where the dataset was when the DataLoader started its workers
+            self._take_over()
+        self._num_passes += 1
+        return self.iterate(worker=info.id, num_workers=info.num_workers)
+
+    def set_epoch(self, epoch: int) -> None:
+        """See LengthBatches. Call it between two passes of the DataLoader."""
+        super().set_epoch(epoch)
+        self._share()
+
+    def state_dict(self, num_batches: int | None = None) -> dict[str, Any]:
+        """See LengthBatches. Raises SettingsError without num_batches once workers have run, and within a worker, for
+        only the training loop knows what it received."""
+        if num_batches is None and (self._shared.has_workers or get_worker_info() is not None):
             raise SettingsError(
-                "the epoch was set while workers began a pass; call set_epoch and load_state_dict between two passes"
-            ) from error
-        self.seed, self.epoch, self._start = values["seed"], values["epoch"], values["start"]
+                "the dataset is read by DataLoader workers, which run ahead of training; pass "
+                "state_dict(num_batches=...), counted by the training loop"
+            )
+        return super().state_dict(num_batches)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See LengthBatches."""
+        super().load_state_dict(state)
+        self._share()
+
+    def _share(self) -> None:
+        if get_worker_info() is None:
+            self._shared.write(seed=self.seed, epoch=self.epoch, start=self._start)
+
+    def _take_over(self) -> None:
+        place = self._shared.read()
+        self._go_to(place["seed"], place["epoch"], place["start"])

@@ -137,7 +137,7 @@ def test_shares_are_honoured_over_any_stretch_within_sampling_error(folder) -> N
     names = stream_of(folder).keys()
     for seed in range(300):
         order = stream_of(folder)
-        found.update(GROUPS[names[number]] for number in order._at(np.arange(20), seed=seed, epoch=0).tolist())
+        found.update(GROUPS[names[number]] for number in order.numbers_at(np.arange(20), seed=seed, epoch=0).tolist())
     expected = {group: 300 * 20 * count / TOTAL for group, count in COUNTS.items()}
     assert sum((found[group] - expected[group]) ** 2 / expected[group] for group in SIZES) < 13.8
 
@@ -146,7 +146,7 @@ def test_within_a_group_every_sample_is_first_equally_often(folder) -> None:
     """Of group c, chi-squared with 2 degrees of freedom."""
     names, firsts = stream_of(folder).keys(), Counter()
     for seed in range(400):
-        order = stream_of(folder)._at(np.arange(TOTAL), seed=seed, epoch=0).tolist()
+        order = stream_of(folder).numbers_at(np.arange(TOTAL), seed=seed, epoch=0).tolist()
         firsts[next(names[number] for number in order if GROUPS[names[number]] == "c")] += 1
     assert sum((count - 400 / 3) ** 2 / (400 / 3) for count in firsts.values()) < 13.8
 

@@ -177,6 +177,23 @@ def test_equal_ranks_drop_the_tail_when_asked(folder) -> None:
     assert lengths == [COUNT // 4] * 4
 
 
+@pytest.mark.parametrize("start", [0, 50])
+def test_equal_ranks_are_padded_with_the_first_of_the_epoch_when_asked(folder, start: int) -> None:
+    whole = keys(ShardStream(folder))
+    given = []
+    for rank in range(4):
+        stream = ShardStream(folder, rank=rank, world_size=4, tail="pad")
+        stream.load_state_dict(stream.state_dict() | {"position": start})
+        given.append(keys(stream))
+        assert len(given[-1]) == -(-(COUNT - start) // 4)
+    assert [given[at % 4][at // 4] for at in range(4 * len(given[0]))] == (whole + whole)[start:][: 4 * len(given[0])]
+
+
+def test_facts_are_what_every_sample_says_in_index_order(folder) -> None:
+    stream = ShardStream(folder)
+    assert list(stream.facts()) == [json.loads(stream.sample(number)["json"]) for number in range(COUNT)]
+
+
 @pytest.mark.parametrize(
     "change", [{"num_samples": 1}, {"manifest": "x"}, {"schema": "other"}, {"position": COUNT + 1}, {"shuffle": False}]
 )

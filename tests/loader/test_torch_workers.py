@@ -72,7 +72,7 @@ def test_a_copy_has_workers_of_its_own(folder, context: str) -> None:
 
 def test_an_epoch_that_is_set_while_workers_begin_is_an_error(folder) -> None:
     dataset = ShardDataset(folder)
-    dataset._shared[40] += 1  # half of what was there, half of what comes
+    dataset._shared._bytes[40] += 1  # half of what was there, half of what comes
     with pytest.raises(SettingsError, match="between two passes"):
         dataset._take_over()
 
