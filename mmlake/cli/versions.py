@@ -310,7 +310,7 @@ def tracks(
     as_json: JsonOption = False,
 ) -> None:
     """Write a line per clip, segment, film and recording of a version: its words between anchors such as
-    <start:2.10s><end:4.50s>, its keyframes and shots, and which shard holds its media. `mmlake.loader.read_tracks`
+    `<start:2.10s><end:4.50s>`, its keyframes and shots, and which shard holds its media. `mmlake.loader.read_tracks`
     reads it back.
 
     Example: `mmlake tracks curated --out curated.jsonl`, `mmlake tracks curated --show 3`

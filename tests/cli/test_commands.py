@@ -67,6 +67,12 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert f"mmlake {name}" in call(name, "--help")
 
 
+@pytest.mark.parametrize("command", app.registered_commands, ids=lambda command: command.callback.__name__)
+def test_what_stands_between_angle_brackets_is_seen_in_the_help(command) -> None:
+    """The help is Markdown, in which `<start:2.10s>` is a tag that is not shown, unless it is marked as code."""
+    assert re.findall(r"<\w[^>]*>", re.sub("`[^`]*`", "", command.callback.__doc__)) == []
+
+
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "docs"])
 def test_every_command_stands_in_the_docs(name: str) -> None:
     assert f"## mmlake {name}\n" in (DOCS / "cli.md").read_text()

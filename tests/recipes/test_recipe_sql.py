@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -191,3 +195,19 @@ def test_what_is_asked_of_some_columns_alone_is_a_condition_of_its_own(text: str
     rows = pa.table({"contaminated": [False, True], "eval_sets": [[], ["bench"]], "width_px": [None, None]})
     found = Condition(text, where="recipe").only(("contaminated", "eval_sets"))
     assert (None if found is None else found.holds(rows).tolist()) == expected
+
+
+def test_train_and_test_by_a_hash_share_no_speaker_and_lose_none_that_is_known() -> None:
+    """The conditions stand in docs/recipes.md; what they choose is computed by hashlib here."""
+    page = Path("docs/recipes.md").read_text()
+    train, test, _, numbered = re.findall(r'^    where = "(md5\(.*)"  ', page, re.MULTILINE)
+    speakers = [f"Speaker {number}" for number in range(400)] * 2 + [None]
+    rows = pa.table({"metadata": pa.array([{"speaker": name} for name in speakers])})
+    in_test = [name is not None and hashlib.md5(name.lower().encode()).hexdigest() < "2" for name in speakers]
+    assert Condition(test, where=PLACE).holds(rows).tolist() == in_test
+    found = Condition(train, where=PLACE).holds(rows).tolist()
+    assert found == [name is not None and not chosen for name, chosen in zip(speakers, in_test, strict=True)]
+    assert 0.08 < np.mean(in_test) < 0.18
+    numbers = pa.table({"metadata": pa.array([{"speaker": number} for number in range(100)])})
+    expected = [hashlib.md5(str(number).encode()).hexdigest() < "2" for number in range(100)]
+    assert Condition(numbered, where=PLACE).holds(numbers).tolist() == expected
