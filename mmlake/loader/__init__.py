@@ -1,8 +1,8 @@
 """Training samples from shards: shuffled, split over ranks and workers without overlap or loss, resumable at any
 position.
 
-Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` and
-`LengthBatchDataset` do, when first asked for.
+Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; the datasets do,
+when first asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mmlake.loader.decode import AUTO, DECODERS
+from mmlake.loader.joined_streams import JoinedStreams
 from mmlake.loader.length_batches import LengthBatches
 from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixture
 from mmlake.loader.permutation import Permutation
@@ -19,11 +20,13 @@ from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
 from mmlake.loader.track_sample import TrackSample, track_samples
 
 if TYPE_CHECKING:
-    from mmlake.loader.torch_dataset import LengthBatchDataset, ShardDataset
+    from mmlake.loader.torch_dataset import JoinedDataset, LengthBatchDataset, ShardDataset
 
 __all__ = [
     "AUTO",
     "DECODERS",
+    "JoinedDataset",
+    "JoinedStreams",
     "LengthBatchDataset",
     "LengthBatches",
     "MixedOrder",
@@ -42,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("LengthBatchDataset", "ShardDataset"):
+    if name in ("JoinedDataset", "LengthBatchDataset", "ShardDataset"):
         from mmlake.loader import torch_dataset
 
         return getattr(torch_dataset, name)

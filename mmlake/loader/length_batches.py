@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mmlake.errors import SettingsError
+from mmlake.loader.passes import SampleStream, whole_number
 from mmlake.loader.permutation import Permutation
-from mmlake.loader.stream import ShardStream, whole_number
 from mmlake.records import digest_of
 
 _STATE = "mmlake.length_batches/1"
@@ -41,7 +41,7 @@ class _Bounds:
 class _Epoch:
     """The batches of one epoch by number."""
 
-    def __init__(self, stream: ShardStream, lengths: np.ndarray, bounds: _Bounds, seed: int, epoch: int) -> None:
+    def __init__(self, stream: SampleStream, lengths: np.ndarray, bounds: _Bounds, seed: int, epoch: int) -> None:
         self._stream, self._lengths, self._bounds, self.seed, self.epoch = stream, lengths, bounds, seed, epoch
         counts = [len(self._window(at)) for at in range(-(-stream.num_positions // bounds.window))]
         self._ends = np.cumsum([0, *counts])
@@ -83,7 +83,7 @@ class LengthBatches:
 
     def __init__(
         self,
-        stream: ShardStream,
+        stream: SampleStream,
         lengths: npt.ArrayLike,
         *,
         max_padded: float,

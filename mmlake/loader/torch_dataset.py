@@ -12,7 +12,9 @@ from torch.utils.data import IterableDataset, get_worker_info  # noqa: TID253
 
 from mmlake import checked_json
 from mmlake.errors import SettingsError
+from mmlake.loader.joined_streams import JoinedStreams
 from mmlake.loader.length_batches import LengthBatches
+from mmlake.loader.passes import SampleStream
 from mmlake.loader.stream import ShardStream
 
 _SHARED_BYTES = 4096  # a flag, and the seed, epoch and position as JSON
@@ -55,9 +57,8 @@ class _SharedPlace:
             self._bytes = self._bytes.clone().share_memory_()  # type: ignore[no-untyped-call]
 
 
-class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
-    """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with
-    workers or without.
+class _TorchStream(SampleStream):
+    """What a stream of samples does within a DataLoader.
 
     What `set_epoch` and `load_state_dict` set lies in memory that is shared with the workers: those that outlive an
     epoch (`persistent_workers=True`) read it when they begin the next one.
@@ -80,12 +81,12 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         return self.iterate(worker=info.id, num_workers=info.num_workers)
 
     def set_epoch(self, epoch: int) -> None:
-        """See ShardStream. Call it between two passes of the DataLoader."""
+        """See SampleStream. Call it between two passes of the DataLoader."""
         super().set_epoch(epoch)
         self._share()
 
     def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
-        """See ShardStream. Raises SettingsError without num_samples once workers have run, for only the training
+        """See SampleStream. Raises SettingsError without num_samples once workers have run, for only the training
         loop knows what it received. Within a worker, where torchdata's StatefulDataLoader asks, it is the state of that
         worker."""
         if num_samples is None and (place := self._place()) is not None:
@@ -98,7 +99,7 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
         return super().state_dict(num_samples)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ShardStream. The state of a worker goes on in the same place alone: rank, worker, their numbers and the
+        """See SampleStream. The state of a worker goes on in the same place alone: rank, worker, their numbers and the
         batch size; and for one pass."""
         plain = dict(state) if isinstance(state, Mapping) else state
         then = plain.pop(_WORKER, None) if isinstance(plain, dict) else None
@@ -131,6 +132,16 @@ class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
     def _take_over(self) -> None:
         place = self._shared.read()
         self.seed, self.epoch, self._start = place["seed"], place["epoch"], place["start"]
+
+
+class ShardDataset(_TorchStream, ShardStream, IterableDataset[dict[str, Any]]):
+    """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with
+    workers or without."""
+
+
+class JoinedDataset(_TorchStream, JoinedStreams, IterableDataset[dict[str, Any]]):
+    """Samples of several versions for a training job. Arguments as JoinedStreams; pass the DataLoader's batch_size, and
+    iterate with workers or without."""
 
 
 class LengthBatchDataset(LengthBatches, IterableDataset[list[dict[str, Any]]]):
