@@ -31,6 +31,11 @@ def draw_diff(out: Console, data: dict[str, Any], title: str) -> None:
         if lines
         else "no difference"
     )
+    kept = [[modality, kind, count] for modality, kinds in data["edited"].items() for kind, count in kinds.items()]
+    if kept:
+        out.print()
+        title = "Edited: removed as one sample and added as another"
+        out.print(table(title, ["modality", "kept", "samples"], kept, right=["samples"]))
     shares = [
         [what, reason, count, f"{count / sum(counts.values()):.1%}"]
         for what, counts in data["reasons"].items()
@@ -40,7 +45,11 @@ def draw_diff(out: Console, data: dict[str, Any], title: str) -> None:
         out.print()
         out.print(table("Reasons", ["", "reason", "samples", "share"], shares, right=["samples", "share"]))
     for name, rows in data.get("samples", {}).items():
-        if rows:
+        if rows and name == "edited":
+            pairs = [[short(row["sample"]), short(row["was"]), row["modality"], row["kept"]] for row in rows]
+            out.print()
+            out.print(table(name, ["sample", "was", "modality", "kept"], pairs))
+        elif rows:
             drawn = [
                 [
                     short(row["sample"]),

@@ -194,15 +194,21 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """What came, went and changed between two versions, by modality and cause, and by reason: recipe, rule, threshold,
-    scorer, encoder, survivor, source or code. Each sample has one cause and one reason.
+    scorer, encoder, survivor, source or code. Each sample has one cause and one reason. Of those that came and went it
+    counts the edited ones: the same medium, or the same id of the source, with other words, fields or bytes.
 
     Example: `mmlake diff everything-v001 curated-v001`
     """
+    from mmlake.versions.diff import counts_of
+
     found = open_lake(lake).versions.diff(before, after)
     data: dict[str, Any] = {"before": found.before, "after": found.after, **found.summary()}
     data["reasons"] = found.reasons()
+    edited = found.edited()
+    data["edited"] = counts_of(edited, "kept")
     if samples:
         data["samples"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
+        data["samples"]["edited"] = edited.to_pylist()
 
     title = f"{before} {short(found.before)} -> {after} {short(found.after)}"
     emit(data, as_json=as_json, draw=lambda out: draw_diff(out, data, title))

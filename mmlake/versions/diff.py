@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.records import canonical_json
+from mmlake.versions.edits import edits
 from mmlake.versions.manifest import Manifest
 from mmlake.versions.reasons import Reasons
 from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES, piece
@@ -56,6 +57,10 @@ class Diff:
             "removed": counts_of(self.removed, "cause"),
             "changed": counts_of(self.changed, "field"),
         }
+
+    def edited(self) -> pa.Table:
+        """EDITS of those that came and went: the same medium, or the same id of the source, with something else."""
+        return edits(self.removed, self.added)
 
     def reasons(self) -> dict[str, dict[str, int]]:
         """Samples by reason, of those that came, went and changed; each counts once, a changed one by its first

@@ -24,7 +24,13 @@ def drawn(*changes: tuple[str, Any, Any]) -> list[str]:
         dict(zip(names, ("s", KEPT, "image", "recipe", field, json.dumps(was), json.dumps(now)), strict=True))
         for field, was, now in changes
     ]
-    data = {"added": {}, "removed": {}, "changed": {"image": {"parts": len(rows)}}, "reasons": {"changed": {}}}
+    data = {
+        "added": {},
+        "removed": {},
+        "changed": {"image": {"parts": len(rows)}},
+        "reasons": {"changed": {}},
+        "edited": {},
+    }
     out = Console(width=200, record=True, file=io.StringIO())
     draw_diff(out, data | {"samples": {"added": [], "removed": [], "changed": rows}}, "a -> b")
     lines = out.export_text().splitlines()
@@ -48,3 +54,13 @@ def test_values_are_short_and_have_their_reason() -> None:
     assert "weight: 1.0 -> 0.5 " in weight
     assert "fields_json: null -> " in fields
     assert all(line.rstrip().endswith("recipe") for line in (lead, weight, fields))
+
+
+def test_edited_samples_are_counted_and_listed_as_pairs() -> None:
+    pair = {"sample": KEPT, "was": GONE, "modality": "image", "kept": "same medium"}
+    data = {"added": {"image": {"new": 1}}, "removed": {"image": {"absent": 1}}, "changed": {}, "reasons": {}}
+    out = Console(width=200, record=True, file=io.StringIO())
+    draw_diff(out, data | {"edited": {"image": {"same medium": 1}}, "samples": {"edited": [pair]}}, "a -> b")
+    lines = [line.split() for line in out.export_text().splitlines()]
+    assert ["image", "same", "medium", "1"] in lines
+    assert [KEPT[:12], GONE[:12], "image", "same", "medium"] in lines
