@@ -120,7 +120,7 @@ def _counts(sizes: Mapping[str, int], weights: Mapping[str, float] | None, total
             "from 0 on, one above 0, and streams that are not empty"
         )
     if empty := [name for name, mass in zip(sizes, masses, strict=True) if mass > 0 and not sizes[name]]:
-        raise SettingsError(f"the stream {empty[0]!r} has no samples to give; leave it out, or weigh it 0")
+        raise SettingsError(f"the stream {empty[0]!r} has no samples to give; leave it out, or give it the weight 0")
     exact = masses / (masses.sum() or 1.0) * total
     whole = np.floor(exact + 1e-9).astype(np.int64)
     whole[np.argsort(-(exact - whole), kind="stable")[: total - int(whole.sum())]] += 1

@@ -74,6 +74,10 @@ def test_decisions_are_numbered_without_a_gap():
     assert all(path.read_text().startswith(f"# {path.name[:4]} ") for path in DECISIONS)
 
 
+def test_the_index_names_each_decision_once():
+    assert re.findall(r"^- \[\d+\]\(decisions/(.*?)\)", INDEX, re.MULTILINE) == [path.name for path in DECISIONS]
+
+
 def test_the_five_tables_are_where_contributing_says():
     rows = re.findall(
         r"^\| [^|]+ \| `([A-Z]+)`, (?:in the modality's file under )?`([^`]+)`",
