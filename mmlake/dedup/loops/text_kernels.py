@@ -65,7 +65,7 @@ def is_worthwhile(work: int) -> bool:
 @functools.lru_cache(maxsize=1)
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
-    inner = (_mixed, _short, _spaced_words, _words, _sort, _distinct)
+    inner = (_mixed, _short, _is_second, _spaced_words, _words, _sort, _distinct)
     rest = ("i8*", "u1*", "u8", "u8*", "u8*", "i8*", "u8*", "i8*", ROOM)
     found = loops(
         "text",
@@ -140,6 +140,12 @@ def _short(value: Any, has_digit: Any) -> Any:  # pragma: no cover: compiled
     return short + np.uint64(2) if short < np.uint64(2) else short
 
 
+def _is_second(kind: Any, before: Any) -> Any:  # pragma: no cover: compiled
+    """As `text.plain_letters.without_second_letters`: ae, oe, ue, aa. Kinds of a code point and of the last one that
+    was kept; 16 is a, o or u, 32 is e, 64 is a."""
+    return ((before & np.uint64(16)) & (kind >> np.uint64(1))) | (before & kind & np.uint64(64))
+
+
 def _spaced_words(
     points: Any, kinds: Any, base: Any, sums: Any, places: Any, hashes: Any, has_digit: Any
 ) -> Any:  # pragma: no cover: compiled
@@ -147,13 +153,16 @@ def _spaced_words(
     character is a word by itself, or is not classified yet."""
     one = np.uint64(1)
     total, power, place, num = np.uint64(0), one, np.uint64(0), np.uint64(0)
-    was_word, seen = np.uint64(0), np.uint64(0)
+    was_word, seen, before = np.uint64(0), np.uint64(0), np.uint64(0)
     for at in range(points.shape[0]):
         point = np.uint64(points[at])
         kind = np.uint64(kinds[point])
         if kind == np.uint64(8):
             continue
         seen |= kind
+        if _is_second(kind, before) != np.uint64(0):
+            continue
+        before = kind
         is_word = kind & one
         is_edge = is_word ^ was_word
         sums[num], places[num] = total, place  # overwritten unless a word begins or ends here
@@ -200,7 +209,11 @@ def _words(points: Any, kinds: Any, base: Any, hashes: Any, has_digit: Any) -> i
                 size += np.uint64(1)
                 digit |= kind & 4
                 at += 1
-                while at < end and kinds[points[at]] == 8:
+                before = np.uint64(kind)
+                while at < end:
+                    later = np.uint64(kinds[points[at]])
+                    if later != np.uint64(8) and (later == np.uint64(255) or _is_second(later, before) == np.uint64(0)):
+                        break
                     at += 1
                 if at == end:
                     break

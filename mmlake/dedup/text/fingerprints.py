@@ -1,9 +1,9 @@
 """Prints of texts: the words in their order, and the set of their shingles (runs of five words).
 
 Enters: normalized text. Leaves: hashes, equal on every machine, whether numba or numpy made them. A word is a run of
-letters, digits and marks as `text.spellings` reads them, apostrophes and points left out; in scripts written without
-spaces each character is a word, and traditional Chinese ones are read as simplified (`text.han_variants`). Comparison
-is `text.matcher`'s.
+letters, digits and marks as `text.spellings` reads them, apostrophes and points left out, of letters without their
+accents (`text.plain_letters`); in scripts written without spaces each character is a word, and traditional Chinese ones
+are read as simplified (`text.han_variants`). Comparison is `text.matcher`'s.
 Source: Broder 1997 (resemblance of shingle sets).
 """
 
@@ -23,7 +23,7 @@ from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
 from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, Rows
-from mmlake.dedup.text.han_variants import simplified
+from mmlake.dedup.text.plain_letters import plain, without_second_letters
 from mmlake.dedup.text.spellings import folded_spelling, without_targets
 
 U64 = NDArray[np.uint64]
@@ -31,6 +31,8 @@ I64 = NDArray[np.int64]
 
 # kinds of code points; DIGIT is a bit added to PART or SINGLE, SKIPPED ones are as if they were not there
 SEPARATOR, PART, SINGLE, DIGIT, SKIPPED, UNKNOWN = 0, 1, 2, 4, 8, 255
+# bits added to PART for compiled loops, which leave out the second letters of ae, oe, ue and aa by them
+_VOWELS = {"a": 16 | 64, "o": 16, "u": 16, "e": 32}
 _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _CHARS_PER_WORD = 5  # about
@@ -49,8 +51,16 @@ _SPACELESS = (
     (0x20000, 0x3FFFF),
 )
 # Hebrew, Arabic and Syriac are read with points or without, and their lines are filled with lengthened letters. Alef
-# with madda or hamza is another letter.
-_POINTED = ((0x0591, 0x05C7), (0x0610, 0x061A), (0x0640, 0x0652), (0x0656, 0x0670), (0x06D6, 0x06ED), (0x0730, 0x074A))
+# with madda or hamza is another letter. Accents that are no part of a letter show where words of Russian are stressed
+_POINTED = (
+    (0x0300, 0x036F),
+    (0x0591, 0x05C7),
+    (0x0610, 0x061A),
+    (0x0640, 0x0652),
+    (0x0656, 0x0670),
+    (0x06D6, 0x06ED),
+    (0x0730, 0x074A),
+)
 _POINTS = ("Mn", "Lm")
 
 # case and marks play no part in prints, so that only a measure distinguishes a copy that lost them from its original.
@@ -169,9 +179,10 @@ def _batch_prints(texts: list[str], words: int, space: _Space) -> tuple[Ragged, 
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=begins[1:])
     if kernels is not None and whole.isascii():
         return _compiled_prints(kernels, np.frombuffer(whole.encode("ascii"), np.uint8), begins, words, space)
-    points = simplified(np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32))
+    points = plain(np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), dtype=np.uint32))
     if kernels is not None:
         return _compiled_prints(kernels, points, begins, words, space)
+    points, begins = without_second_letters(points, begins)
     starts, hashes, has_digit = _plain_words(points)
     first = np.searchsorted(starts, begins)  # document d holds the words first[d] .. first[d+1]
     sets, lows = _shingle_sets(hashes, first, words)
@@ -286,7 +297,8 @@ def _many_powers(base: int, num: int) -> U64:
 
 
 def _kinds_of(points: NDArray[np.uint8] | NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """What each code point is: a separator, part of a word, or a word by itself, with DIGIT where it is one."""
+    """What each code point is: a separator, part of a word, or a word by itself, with DIGIT where it is one and bits
+    for vowels."""
     table = _kinds()
     kinds = table[points]
     if kinds.max(initial=0) == UNKNOWN:
@@ -304,7 +316,7 @@ def _kind(point: int) -> int:
     if not character.isalnum() and category[0] != "M":
         return SEPARATOR
     is_single = any(low <= point <= high for low, high in _SPACELESS)
-    return (SINGLE if is_single else PART) | (DIGIT if character.isdigit() else 0)
+    return (SINGLE if is_single else PART) | (DIGIT if character.isdigit() else 0) | _VOWELS.get(character.lower(), 0)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """Traditional Chinese characters and the simplified ones that are written in their place.
 
-Enters: code points of texts. Leaves: the same with each traditional character as its simplified one, for prints alone.
+Leaves: for each code point how prints read it (`text.plain_letters`).
 Of one character with several the first is taken, also where the other is a word of its own (乾 is 干): prints ask
 whether two texts are one, not what they say. Kanji of Japanese that are traditional characters are read as simplified
 ones, in all texts alike.
@@ -10,13 +10,10 @@ kSemanticVariant as a glyph of Hong Kong); both CJK Unified Ideographs of the fi
 
 from __future__ import annotations
 
-import functools
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-_FIRST = 0x4E00  # of the block
 
 _TRADITIONAL: Final = """
 丟並乾亂亞佇併來侖侶俁係俔俠俥倀倂倆倈倉個們倫偉側偵偽傑傖傘備傢傭傯傳傴債傷傾僂僅僉僑僕僞僥僨價儀儂億儈
@@ -129,17 +126,8 @@ _SIMPLIFIED: Final = """
 """
 
 
-def simplified(points: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The code points with traditional characters as simplified ones, as many as before; itself where none is Chinese.
-    points: of shape (num_characters,)."""
-    if points.max(initial=0) < _FIRST:
-        return points
-    return _table()[points]
-
-
-@functools.lru_cache(maxsize=1)
-def _table() -> NDArray[np.uint32]:
-    """What each code point is read as."""
+def simplified_table() -> NDArray[np.uint32]:
+    """What each code point is read as: a traditional character as its simplified one, each other one as itself."""
     table = np.arange(0x110000, dtype=np.uint32)
     traditional, simple = (
         np.frombuffer("".join(side.split()).encode("utf-32-le"), np.uint32) for side in (_TRADITIONAL, _SIMPLIFIED)

@@ -1,8 +1,8 @@
 """What a text says, whichever way it is typed: letters, digits and scripts that stand for each other made one.
 
 Enters: a text. Leaves: the same without addresses of links, and its letters in one spelling, for prints alone.
-Sources: DIN 5007-2 (umlauts written out), Pravopis srpskoga jezika (each Cyrillic letter of Serbian has one in Latin),
-Unicode 14 (Default_Ignorable_Code_Point; SpecialCasing for what capitals of Turkish and Greek do not say).
+Sources: Pravopis srpskoga jezika (each Cyrillic letter of Serbian has one in Latin), Unicode 14
+(Default_Ignorable_Code_Point).
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ import re
 import unicodedata
 
 # Persian and Urdu are typed with their own yeh, kaf and heh, or on other keyboards with the Arabic ones; many leave out
-# the points of a final yeh. Numbers are written with the digits of the script, or with those of ASCII. Umlauts and the
-# letters of the North are written out where a keyboard lacks them. I is the capital of two letters in Turkish, and that
-# of i has a dot which case folding leaves behind. Most Russian is printed without the dots of its yo, and Romanian of
-# old encodings with the cedillas of Turkish
+# the points of a final yeh. Numbers are written with the digits of the script, or with those of ASCII. Most Russian is
+# printed without the dots of its yo. What else letters lose, or have written out, is `plain_letters`'
 _SPELLINGS = (
     *zip("\u06cc\u0649\u06a9\u06c1", "\u064a\u064a\u0643\u0647", strict=True),
     *zip("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९", "0123456789" * 3, strict=True),
-    *zip("äöüåæø", ("ae", "oe", "ue", "aa", "ae", "oe"), strict=True),
-    *zip(("i\u0307", "ı", "ё", "ş", "ţ"), "ii\u0435șț", strict=True),
+    ("ё", "е"),
 )
-# Greek capitals are written without accents
-_GREEK = re.compile("[\u03ac-\u03b0\u03ca-\u03ce\u1f00-\u1fff]")
 # What no reader sees, and some mark their copies with; but for the non-joiner, which divides words of Persian
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -52,13 +47,7 @@ def without_targets(text: str) -> str:
 def folded_spelling(text: str) -> str:
     """The text after NFKC and case folding, in the letters that others may be typed as."""
     text = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
-    if _GREEK.search(text):
-        text = _GREEK.sub(_without_accents, text)
     for written, meant in _SPELLINGS:
         if written in text:
             text = text.replace(written, meant)
     return text.translate(_IN_LATIN) if _SERBIAN.search(text) else text
-
-
-def _without_accents(letter: re.Match[str]) -> str:
-    return unicodedata.normalize("NFD", letter[0])[0]

@@ -1,0 +1,88 @@
+"""Texts as they are typed or passed on: without their accents, with character references, with tags of HTML.
+
+    python -m benchmarks.dedup_edits.typed_texts DIRECTORY --language fr vi --seed 7
+
+DIRECTORY: what is unpacked of the Debian packages gnome-user-docs and mate-user-guide (`apt-get download`, `dpkg-deb
+-x`): pages of Mallard below `help/LANGUAGE`. Forty pages of 110 words and more of each language, and each of them
+changed, all in one join. Texts pass preprocessing as they do in a lake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import random
+import re
+import unicodedata
+from pathlib import Path
+
+from benchmarks.dedup_edits.text import survivors
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.text import text_track
+from mmlake.store import BlobStore
+
+_NUM, _LEAST_WORDS, _MOST_CHARS = 40, 110, 6_000
+_PLAIN = str.maketrans("łŁđĐøØıßæÆœŒ„”“«»–—…‘’", 'lLdDoOisaAoO"""""--.\'\'')
+_INLINE = ("<b>{0}</b>", "<em>{0}</em>", '<a href="https://example.org/{0}.html">{0}</a>')
+
+
+def pages(root: Path, language: str) -> list[str]:
+    """The texts of the pages, each once; a paragraph is a line."""
+    found = []
+    for path in sorted(root.glob(f"**/help/{language}/**/*.page")):
+        text = re.sub(r"<info>.*?</info>|<!--.*?-->", "", path.read_text("utf-8"), flags=re.DOTALL)
+        text = html.unescape(re.sub(r"<[^>]+>", "", re.sub(r"</(?:p|title|item|list|note|section)>", "\n\n", text)))
+        lines = (" ".join(part.split()) for part in text.split("\n\n"))
+        found.append("\n".join(line for line in lines if line)[:_MOST_CHARS])
+    return [text for text in dict.fromkeys(found) if len(text.split()) >= _LEAST_WORDS]
+
+
+def without_accents(text: str, rng: random.Random) -> str:
+    """As a keyboard of ASCII types it; an umlaut is its letter."""
+    return "".join(
+        sign for sign in unicodedata.normalize("NFD", text.translate(_PLAIN)) if not unicodedata.combining(sign)
+    )
+
+
+def with_references(text: str, rng: random.Random) -> str:
+    """Each character beyond ASCII as its number."""
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def with_tags(text: str, rng: random.Random) -> str:
+    """One word in fifteen in a tag."""
+    return " ".join(rng.choice(_INLINE).format(word) if rng.random() < 1 / 15 else word for word in text.split(" "))
+
+
+EDITS = {"without accents": without_accents, "references": with_references, "tags": with_tags}
+
+
+def prepared(text: str) -> str:
+    """The text of its track."""
+    return str(text_track(text.encode(), "text/plain", settings=PreprocessSettings())["text"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--language", nargs="+", default=["fr", "vi"])
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    for language in arguments.language:
+        rng = random.Random(arguments.seed)
+        every = pages(arguments.directory, language)
+        texts = [prepared(text) for text in rng.sample(every, min(_NUM, len(every)))]
+        shown = []
+        for name, change in EDITS.items():
+            copies = [prepared(change(text, rng)) for text in texts]
+            stays = survivors(texts + copies, BlobStore(Path("/nonexistent")))
+            changed = [at for at, copy in enumerate(copies) if copy != texts[at]]
+            found = [at for at in changed if stays[at] == stays[len(texts) + at]]
+            kept = sum(stays[at] == at for at in found)
+            false = sum(keeper % len(texts) != place % len(texts) for place, keeper in enumerate(stays))
+            shown.append(f"{name} {len(found)} of {len(changed)} (the original stays in {kept}, false pairs {false})")
+        print(f"{language}: {', '.join(shown)}")
+
+
+if __name__ == "__main__":
+    main()
