@@ -11,7 +11,7 @@ import pytest
 
 from mmlake import dedup, schemas
 from mmlake.dedup.text.fingerprints import print_table
-from mmlake.dedup.text.spellings import folded_spelling, without_targets
+from mmlake.dedup.text.spellings import as_seen, folded_spelling, without_targets
 from tests.dedup.test_copies_of_texts import GERMAN, VIETNAMESE, bare, spelled_out
 
 SERBIAN = (
@@ -85,6 +85,13 @@ def with_links(words: list[str], rng: np.random.Generator) -> str:
     """Markdown in which every seventh word is a link."""
     address = (f"https://example.org/{rng.integers(9_999)}/page_(one).html" for _ in words)
     return " ".join(f'[{word}]({next(address)} "title")' if at % 7 == 3 else word for at, word in enumerate(words))
+
+
+def html_of(text: str) -> str:
+    """Every fourth word a link, each sentence a paragraph."""
+    words = [f'<a href="https://example.org/{at}/x.html">{word}</a>' for at, word in enumerate(text.split())]
+    linked = " ".join(word if at % 4 else words[at] for at, word in enumerate(text.split()))
+    return f"<p>{linked.replace('. ', '.</p><p>')}</p>"
 
 
 @pytest.mark.parametrize(
@@ -168,6 +175,34 @@ def test_markdown_is_the_same_as_what_a_reader_sees_of_it():
 )
 def test_addresses_of_links_are_left_out_and_code_is_not(text, seen):
     assert without_targets(text) == seen
+
+
+@pytest.mark.parametrize("copy", [html_of, lambda text: text.encode("ascii", "xmlcharrefreplace").decode("ascii")])
+def test_a_text_with_tags_or_references_is_the_same(copy):
+    """Documents out of tables of records hold such text; addresses of links were words, references numbers."""
+    assert relation(SWEDISH[0], copy(SWEDISH[0])) == ["same"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("<p>one<br/>two</p><p>three</p>", " one two  three "),
+        ('a <a href="https://a.org/b" title="x">page</a>, H<sub>2</sub>O', "a page, H2O"),
+        ("the <b> and <i> tags", "the <b> and <i> tags"),
+        ("vector<T> and map<K, V> </code>", "vector<T> and map<K, V> "),
+        ("caf&eacute; &#233; &#xE9; &notaname; R&D; AT&T", "café é é &notaname; R&D; AT&T"),
+    ],
+)
+def test_tags_and_references_are_read_as_they_are_shown(text, seen):
+    """What is no element of HTML stays: programs have other things between such signs."""
+    assert as_seen(text) == seen
+
+
+@pytest.mark.parametrize("text", ["</" + "<a " * 60_000, "</a " + " " * 200_000, "&#" * 90_000, "</" + "<a x" * 60_000])
+def test_tags_that_never_end_take_no_long(text):
+    began = time.process_time()
+    as_seen(text)
+    assert time.process_time() - began < 2
 
 
 def test_russian_keeps_its_letters():

@@ -24,7 +24,7 @@ from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, Rows
 from mmlake.dedup.text.plain_letters import plain, without_second_letters
-from mmlake.dedup.text.spellings import folded_spelling, without_targets
+from mmlake.dedup.text.spellings import as_seen, folded_spelling
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -127,7 +127,7 @@ def _batches(texts: Iterable[str], words: int) -> Iterator[tuple[Ragged, Ragged]
     size, most, space = 0, 0, _Space()
     for text in texts:
         # of plain letters the case is folded where they are hashed
-        read = without_targets(text)
+        read = as_seen(text)
         folded = read if read.isascii() else folded_spelling(read)
         if not batch:
             most = _COMPILED_CHARS if text_kernels.is_worthwhile(0) else _BATCH_CHARS

@@ -1,14 +1,17 @@
 """What a text says, whichever way it is typed: letters, digits and scripts that stand for each other made one.
 
-Enters: a text. Leaves: the same without addresses of links, and its letters in one spelling, for prints alone.
+Enters: a text. Leaves: the same as a reader sees it, without tags and addresses of links and with the characters that
+references name, and its letters in one spelling, for prints alone.
 Sources: Pravopis srpskoga jezika (each Cyrillic letter of Serbian has one in Latin), Unicode 14
-(Default_Ignorable_Code_Point).
+(Default_Ignorable_Code_Point), HTML Living Standard 4 (elements that stand within a line, and others).
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
+from html.entities import html5
 
 # Persian and Urdu are typed with their own yeh, kaf and heh, or on other keyboards with the Arabic ones; many leave out
 # the points of a final yeh. Numbers are written with the digits of the script, or with those of ASCII. Most Russian is
@@ -33,14 +36,38 @@ _IN_LATIN = str.maketrans(dict(zip(_CYRILLIC, _LATIN, strict=True)))
 _ADDRESS = r"(?=[^()\s]*[./#:])[^()\s]*(?:\([^()\s]*\)[^()\s]*)?"
 _TARGET = re.compile(rf"\]\({_ADDRESS}(?:\s+\"[^\"\n]*\")?\)")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]\n]{1,200}\]: ?\S+$", re.MULTILINE)
+# of HTML: what stands within a line divides no word, what is a line or a cell of its own does. Elements by name, since
+# programs have other things between such signs
+_INSIDE = "a|abbr|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var"
+_BLOCKS = "blockquote|br|center|dd|div|dl|dt|h[1-6]|hr|img|li|ol|p|pre|table|tbody|td|th|thead|tr|ul"
+# case is folded behind the first sign alone, which is sought three times as fast so
+_TAG = re.compile(rf"</?(?i:(?:{_INSIDE})|({_BLOCKS}))(?:\s[^<>]{{0,1000}})?/?>")
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+
+
+def as_seen(text: str) -> str:
+    """The text as a reader sees it: without tags of HTML and addresses of Markdown, each character reference as its
+    character. A text without an end tag is no HTML, and names tags."""
+    if "<" in text and "</" in text:  # one sign is found forty times as fast as two
+        text = _TAG.sub(lambda found: " " if found[1] else "", text)
+    if "&" in text:
+        text = _REFERENCE.sub(_character, text)
+    return without_targets(text)
+
+
+def _character(reference: re.Match[str]) -> str:
+    """What the reference is to; itself where its name is none."""
+    written = reference[0]
+    return html.unescape(written) if written[1] == "#" or written[1:] in html5 else written
 
 
 def without_targets(text: str) -> str:
     """The text without the addresses of links in Markdown, of which a reader sees none."""
-    if "](" in text:
-        text = _TARGET.sub("] ", text)
-    if "]: " in text:
-        text = _DEFINITION.sub("", text)
+    if "]" in text:
+        if "](" in text:
+            text = _TARGET.sub("] ", text)
+        if "]: " in text:
+            text = _DEFINITION.sub("", text)
     return text
 
 
