@@ -1,4 +1,4 @@
-"""Texts as they are typed or passed on: without their accents, with character references, with tags of HTML.
+"""Texts as they are typed or passed on: without accents, with character references or tags of HTML, with lines counted.
 
     python -m benchmarks.dedup_edits.typed_texts DIRECTORY --language fr vi --seed 7
 
@@ -13,6 +13,7 @@ import argparse
 import html
 import random
 import re
+import textwrap
 import unicodedata
 from pathlib import Path
 
@@ -54,7 +55,26 @@ def with_tags(text: str, rng: random.Random) -> str:
     return " ".join(rng.choice(_INLINE).format(word) if rng.random() < 1 / 15 else word for word in text.split(" "))
 
 
-EDITS = {"without accents": without_accents, "references": with_references, "tags": with_tags}
+def numbered(text: str, rng: random.Random) -> str:
+    """Lines of up to 40 characters with their numbers."""
+    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, 40)]
+    return "\n".join(f"{at:4d}  {line}" for at, line in enumerate(lines, 1))
+
+
+def timed(text: str, rng: random.Random) -> str:
+    """Eight words a line, with the time when each is said."""
+    words = text.split()
+    starts = range(0, len(words), 8)
+    return "\n".join(f"[{at // 150:02d}:{at * 2 // 5 % 60:02d}] {' '.join(words[at : at + 8])}" for at in starts)
+
+
+EDITS = {
+    "without accents": without_accents,
+    "references": with_references,
+    "tags": with_tags,
+    "numbered lines": numbered,
+    "times of lines": timed,
+}
 
 
 def prepared(text: str) -> str:

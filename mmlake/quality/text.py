@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mmlake.letters import as_letters, count_words, has_unspaced, is_unspaced, sentences, words
+from mmlake.line_counters import counted_line_fraction
 from mmlake.quality import text_repetition
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.misread import MISREAD
@@ -247,6 +248,7 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "one_case_fraction": _one_case_fraction,
     "unpunctuated_fraction": _unpunctuated_fraction,
     "accented_fraction": _accented_fraction,
+    "counted_line_fraction": counted_line_fraction,
     # of no rule
     "ended_line_fraction": text_repetition.ended_line_fraction,
     "short_line_fraction": text_repetition.short_line_fraction,
@@ -258,7 +260,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="12",
+        revision="13",
     ),
 )
 _DOCUMENT = ("document",)

@@ -74,6 +74,11 @@ FIDELITY = (
         margin=0.001,
         says="fewer garbled characters",
     ),
+    # numbers of lines and times are words, which made the copy that has them the longer one. Before shares of the
+    # characters, which they make smaller
+    Criterion(
+        name="counted", column="counted_line_fraction", best="low", tolerance=0, margin=0.4, says="no numbered lines"
+    ),
     Criterion(
         name="markup", column="markup_fraction", best="low", tolerance=0, margin=0.005, says="less markup left behind"
     ),

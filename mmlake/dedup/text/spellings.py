@@ -13,6 +13,8 @@ import re
 import unicodedata
 from html.entities import html5
 
+from mmlake.line_counters import without_counters
+
 # Persian and Urdu are typed with their own yeh, kaf and heh, or on other keyboards with the Arabic ones; many leave out
 # the points of a final yeh. Numbers are written with the digits of the script, or with those of ASCII. Most Russian is
 # printed without the dots of its yo. What else letters lose, or have written out, is `plain_letters`'
@@ -46,8 +48,9 @@ _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 
 
 def as_seen(text: str) -> str:
-    """The text as a reader sees it: without tags of HTML and addresses of Markdown, each character reference as its
-    character. A text without an end tag is no HTML, and names tags."""
+    """The text as a reader sees it: without what counts its lines, tags of HTML and addresses of Markdown, with each
+    character reference as its character. A text without an end tag is no HTML, and names tags."""
+    text = without_counters(text)
     if "<" in text and "</" in text:  # one sign is found forty times as fast as two
         text = _TAG.sub(lambda found: " " if found[1] else "", text)
     if "&" in text:
