@@ -152,7 +152,7 @@ def _unexplained_silence(data: bytes, format: str) -> list[str]:
         return []
     if format == "coco" and _all_taken(inner):
         return []
-    if format == "descriptions" and _all_described(inner.decode("utf-8", "replace")):
+    if format in ("descriptions", "manifest") and _all_described(inner.decode("utf-8", "replace")):
         return []
     return [f"{len(data)} bytes of format {format} gave no row"]
 

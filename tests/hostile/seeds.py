@@ -302,6 +302,12 @@ def _corpus_seeds() -> list[Seed]:
     lines = b"1-2-0000 A QUIET RIVER\n1-2-0001 A STONE BRIDGE\n"
     packed = (("annotations/captions_val2017.json", json.dumps(coco).encode()), ("annotations/README.txt", b"words"))
     images = (("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))
+    described = (
+        ("captions.csv", b"image,caption\n1.jpg,a bridge\nval/2.jpg,a river\n3.jpg,a street\n"),
+        ("spoken.jsonl", b'{"image": "1.jpg", "caption": "stone"}\n{"image": "val/2.jpg", "caption": "water"}\n'),
+        ("1.jpg", files["p.jpg"]),
+        ("val/2.jpg", files["p.jpg"]),
+    )
     speech = (
         ("LS/1/2/1-2.trans.txt", lines),
         ("LS/1/2/1-2-0000.flac", files["s.flac"]),
@@ -328,6 +334,8 @@ def _corpus_seeds() -> list[Seed]:
             companions=(("annotations_val2017.zip", zipped(packed)),),
         ),
         Seed(name="all.zip", data=zipped(packed + images), members=packed + images, method=8),
+        Seed(name="described.zip", data=zipped(described), members=described, method=8),
+        Seed(name="described.tar", data=tar(described), members=described),
         Seed(name="speech.tar", data=tar(speech), members=speech),
         Seed(name="speech.zip", data=zipped(speech), members=speech, method=8),
         Seed(

@@ -177,6 +177,14 @@ class FileTable(ABC):
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether files of the directory are this file's to describe."""
 
+    @abstractmethod
+    def speaks(self) -> bool:
+        """Whether its records have texts, as far as its first ones say."""
+
+    @abstractmethod
+    def rest(self) -> Iterator[RawItem]:
+        """A row for every record that no file took."""
+
     def key(self) -> tuple[Hashable, ...]:
         """What its records depend on, besides the landing zone and the settings."""
         return (self.entry,)

@@ -1,100 +1,132 @@
-"""Tables that describe files and lie with them in one archive, as corpora are published (LJSpeech, Common Voice) and
-folders of images are packed: what `descriptions` reads next to loose files, read of members.
+"""Files of records that describe others and lie with them in one archive, as corpora are published and folders of
+images are packed: what `descriptions` and `manifests` read next to loose files, read of members.
 
-Enters: the members of an archive that are called like such tables, and the names of all. Leaves: what they say of each
-sample, and a row for every record that no member took. The tables are no samples of the archive.
+Enters: the members of an archive that are called like such files, and the names of all. Leaves: what they say of each
+sample, and a row for every record that no member took. The files are no samples of the archive. Media that a record
+names by an id alone are not found here.
 """
 
 from __future__ import annotations
 
 import posixpath
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property, lru_cache
+from itertools import islice
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources.companions import places
+from mmlake.sources.companions import description_forms, manifest_forms, places
 from mmlake.sources.companions.archives import OneFile
-from mmlake.sources.companions.description_forms import claims
 from mmlake.sources.companions.descriptions import DescriptionTable
-from mmlake.sources.companions.file_tables import FileRecords, FileTables
+from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
+from mmlake.sources.companions.manifests import FIRST_RECORDS, Manifest
+from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import describing
-from mmlake.sources.names import label_of
 from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion, Description
 
-MAX_TABLES = 64  # of an archive; one with more has a table per sample, and none describes the others
+MAX_TABLES = 64  # of one extension; an archive with more has a file per sample, and none describes the others
+_SOUGHT_RECORDS = 1000  # of which one must name a member, in a manifest of members
 _FOLDERS_KEPT = 256
 
 
-def may_describe(name: str) -> bool:
-    """Whether a member of this name may be a table that describes others, but for Parquet's."""
-    return name.rpartition("/")[2] in places.TABLES - {places.PARQUET}
+def may_describe(name: str) -> str | None:
+    """The kind of file that a member of this name may be, of those that describe others: tables of one name are of one
+    kind, all others by their extensions. None of others, and of Parquet."""
+    base = name.rpartition("/")[2]
+    if base in places.TABLES:
+        return None if base == places.PARQUET else ""
+    is_manifest = base != manifest_forms.SCP and manifest_forms.may_be(base)
+    return sniff.extension_of(base) if is_manifest else None
 
 
-class Names:
-    """Which names an archive, or a directory with those below it, has, as far as hashes say."""
+class _InArchive(FileTable):
+    """One such file, as a member."""
 
-    def __init__(self, hashes: NDArray[np.int64]) -> None:
-        """hashes: of what `label_of` gives for each."""
-        self._sorted = np.sort(hashes)
-
-    def __contains__(self, path: str) -> bool:
-        if not len(self._sorted):
-            return False
-        spellings = {path, unicodedata.normalize("NFD", path)}
-        wanted = np.array([hash(label_of(f"{start}{one}")) for one in spellings for start in ("", "./")], np.int64)
-        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        return bool((self._sorted[at] == wanted).any())
-
-
-class _Table(DescriptionTable):
-    """One such table."""
-
-    def __init__(self, reading: Reading, member: Member, names: Names, homes: Collection[str]) -> None:
-        """reading: of the archive. homes: the directories of all of its tables."""
-        self._archive, self._member = reading.landing.stat(reading.path), member
-        self._names, self._homes = names, homes
+    def __init__(self, reading: Reading, member: Member, names: Names) -> None:
+        """reading: of the archive. names: of its members."""
+        self._archive, self._member, self._names = reading.landing.stat(reading.path), member, names
         self.label = member.label or member.name
-        content, path = member.content, _path_of(member.name)
-        assert content is not None, "a table that can be read"
-        landing = OneFile(Entry(path, member.size_bytes, 0), content.open)
-        super().__init__(replace(reading, landing=landing, key=f"{reading.key}/{self.label}", limit=None), path)
+        landing, entry = _alone(member)
+        super().__init__(replace(reading, landing=landing, key=f"{reading.key}/{self.label}", limit=None), entry.path)
 
     def key(self) -> tuple[object, ...]:
-        """The archive, and which of its members the table is."""
+        """The archive, and which of its members the file is."""
         return (self._archive, self.label, *super().key())
 
     def ref(self, place: str) -> SourceRef:
         return SourceRef(self._member.path, f"{self.label}#{place}")
 
+    def _place_of(self, path: str) -> str | None:
+        """The member that a record names; None where there is none."""
+        found = (posixpath.normpath(posixpath.join(self.home, base, path)) for base in self.bases)
+        return next((one for one in found if one in self._names), None)
+
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         for path in index.paths():
-            places = (posixpath.normpath(posixpath.join(self.home, base, path)) for base in self.bases)
-            place = next((one for one in places if one in self._names), None)
             if self.is_outside(path):
                 yield path, f"the file {path[:200]} is outside of the directory of the {self.noun}"
-            elif place is None:
+            elif (place := self._place_of(path)) is None:
                 yield path, f"the file {path[:200]} {self.absent}"
-            elif _home_of(posixpath.dirname(place) or ".", self._homes) != self.home:
+            elif not self._is_nearest_to(posixpath.dirname(place) or "."):
                 yield path, f"the file {path[:200]} {self.nearer}"
+
+    def _is_nearest_to(self, folder: str) -> bool:
+        return True
+
+
+class _Table(_InArchive, DescriptionTable):
+    """A table by its name."""
+
+    def __init__(self, reading: Reading, member: Member, names: Names, homes: Collection[str]) -> None:
+        """homes: the directories of all of them."""
+        super().__init__(reading, member, names)
+        self._homes = homes
+
+    def _is_nearest_to(self, folder: str) -> bool:
+        return _home_of(folder, self._homes) == self.home
+
+
+class _Manifest(_InArchive, Manifest):
+    """A manifest, whatever it is called."""
+
+    absent = "is missing"
+
+    @cached_property
+    def _form(self) -> manifest_forms.Form:
+        return manifest_forms.form_of_file(*_alone(self._member)) or manifest_forms.Form()
+
+    @property
+    def _may_have_ids(self) -> bool:
+        return False
+
+    def is_of_members(self) -> bool:
+        """Whether one of its first records names a member."""
+        found = (path for line in islice(self.lines(), _SOUGHT_RECORDS) for path in self._paths(line))
+        return any(not self.is_outside(path) and self._place_of(path) is not None for path in found)
+
+    def speaks(self) -> bool:
+        good = (line.fields for line in islice(self.lines(), FIRST_RECORDS) if line.fault is None)
+        return any(self.texts(fields, set()) for fields in good)
+
+    def rest(self) -> Iterator[RawItem]:
+        for item in super().rest():
+            is_own = item.ref.path == self._member.path
+            yield item if is_own else item.replace(ref=self.ref(item.ref.member or ""))
 
 
 class InnerDescriptions(Companion):
-    """What tables of an archive say of its other members."""
+    """What tables and manifests in an archive say of its other members."""
 
-    def __init__(self, tables: Mapping[int, _Table], *, is_whole: bool) -> None:
-        """tables: by the number of the member. is_whole: whether all members of the archive are known."""
-        self.own, self._is_whole = frozenset(tables), is_whole
+    def __init__(self, tables: Mapping[int, _Table], manifests: Mapping[int, _Manifest], *, is_whole: bool) -> None:
+        """tables, manifests: by the number of the member. is_whole: whether all members of the archive are known."""
+        self.own, self._is_whole = frozenset((*tables, *manifests)), is_whole
         self._tables = sorted(tables.values(), key=lambda table: table.reading.path)
-        self._speaks = {table.label: table.speaks() for table in self._tables}
+        self._manifests = sorted(manifests.values(), key=lambda one: one.reading.path)
+        self._speaks = {one.label: one.speaks() for one in (*self._tables, *self._manifests)}
         self._of = lru_cache(_FOLDERS_KEPT)(self._tables_of)
         self.labels = frozenset(self._speaks)
         self.has_texts = any(self._speaks.values()) or next(self.rest(), None) is not None
@@ -109,20 +141,26 @@ class InnerDescriptions(Companion):
         names: Callable[[], Names],
         is_whole: bool,
     ) -> InnerDescriptions | None:
-        """None where no member is such a table. may_be: the members that are called like one, by number."""
-        if len(may_be) > MAX_TABLES:
-            return None
-        found = {at: member for at in may_be if _is_table(member := member_at(at))}
+        """None where no member is such a file. may_be: the members that are called like one, by number."""
+        found, others = dict[int, Member](), dict[int, Member]()
+        for at in may_be:
+            member = member_at(at)
+            if _begins_as_table(member):
+                found[at] = member
+            elif _is_manifest(member):
+                others[at] = member
         by_home: dict[str, list[Entry]] = {}
         for path in sorted({_path_of(member.name) for member in found.values()}):
             by_home.setdefault(posixpath.dirname(path) or ".", []).append(Entry(path, 0, 0))
         counting = {entry.path for entries in by_home.values() for entry in describing(entries)}
         chosen = {at: member for at, member in found.items() if _path_of(member.name) in counting}
-        if not chosen:
+        if not chosen and not others:
             return None
         known = names()
         tables = {at: _Table(reading, member, known, by_home.keys()) for at, member in chosen.items()}
-        return cls(tables, is_whole=is_whole)
+        manifests = {at: _Manifest(reading, member, known) for at, member in others.items()}
+        manifests = {at: manifest for at, manifest in manifests.items() if manifest.is_of_members()}
+        return cls(tables, manifests, is_whole=is_whole) if tables or manifests else None
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """The words of the records as texts, everything else as metadata of the sample."""
@@ -133,24 +171,42 @@ class InnerDescriptions(Companion):
     def _tables_of(self, folder: str) -> FileTables | None:
         """What is said of the members of a folder."""
         home = _home_of(folder, {table.home for table in self._tables})
-        tables = [table for table in self._tables if table.home == home]
-        speaks = [self._speaks[table.label] for table in tables]
-        return FileTables(folder, tables, with_texts=speaks) if tables else None
+        near = [table for table in self._tables if table.home == home]
+        found: list[_InArchive] = [*near, *self._manifests]
+        speaks = [self._speaks[one.label] for one in found]
+        return FileTables(folder, found, with_texts=speaks) if found else None
 
     def rest(self) -> Iterator[RawItem]:
         """A row for every record of a file that the archive does not have, of none, or that is broken."""
-        for table in self._tables if self._is_whole else ():
-            yield from table.rest()
+        for one in (*self._tables, *self._manifests) if self._is_whole else ():
+            yield from one.rest()
 
 
-def _is_table(member: Member) -> bool:
-    """Whether the member, which is called like one, begins as such a table."""
-    if member.fault is not None or member.content is None or member.notes:
+def _begins_as_table(member: Member) -> bool:
+    """Whether the member is called like a table of descriptions, and begins as one."""
+    base = member.name.rpartition("/")[2]
+    if base not in places.TABLES or member.fault is not None or member.content is None or member.notes:
         return False
     try:
-        return claims(member.content.head(sniff.HEAD_BYTES), member.name.rpartition("/")[2])
+        return description_forms.claims(member.content.head(sniff.HEAD_BYTES), base)
     except UnreadableItem:
         return False  # its own row says why
+
+
+def _is_manifest(member: Member) -> bool:
+    """Whether the member is a manifest by its first records, which name files by their names."""
+    if member.fault is not None or member.content is None or member.notes or member.is_media:
+        return False
+    form = manifest_forms.form_of_file(*_alone(member))
+    return form is not None and not (form.columns is not None and form.columns.has_ids)
+
+
+def _alone(member: Member) -> tuple[OneFile, Entry]:
+    """The member as a landing zone of one file, and that file. Its compression is seen through where it is read."""
+    content = member.content
+    assert content is not None, "a file that can be read"
+    entry = Entry(_path_of(member.name), member.size_bytes, 0)
+    return OneFile(entry, content.raw or content.open), entry
 
 
 def _path_of(name: str) -> str:

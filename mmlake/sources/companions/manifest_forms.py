@@ -33,7 +33,7 @@ SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
 # extension -> what may separate its cells; those of the last row have no line of names
 _TABLES = {"csv": (",", ";", "|"), "tsv": ("\t",), **file_lists.EXTENSIONS}
-_EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)
+EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)
 # one of them is in every name that a manifest may have, in lower case
 MARKS = (".json", ".ndjson", ".csv", ".tsv", SCP, *file_lists.ENDINGS)
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
@@ -81,7 +81,7 @@ class Form(NamedTuple):
 def may_be(name: str) -> bool:
     """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
     extension = sniff.extension_of(name)
-    is_named = file_lists.is_list(name) if extension in file_lists.EXTENSIONS else extension in _EXTENSIONS
+    is_named = file_lists.is_list(name) if extension in file_lists.EXTENSIONS else extension in EXTENSIONS
     return name == SCP or (is_named and not name.lower().endswith(record_lines.ENDINGS))
 
 
@@ -240,10 +240,11 @@ def form_in(landing: Landing, entry: Entry, parsed: ParsedFiles) -> Form | None:
     bytes are read once per owner of `parsed`, until it changes."""
     if entry.refused is not None or not may_be(entry.name):
         return None
-    return parsed.get(_FORMS, (landing.location, entry), lambda: _form_in(landing, entry))
+    return parsed.get(_FORMS, (landing.location, entry), lambda: form_of_file(landing, entry))
 
 
-def _form_in(landing: Landing, entry: Entry) -> Form | None:
+def form_of_file(landing: Landing, entry: Entry) -> Form | None:
+    """The same, of a file of a name that a manifest may have, read now."""
     try:
         head = landing.head(entry.path, sniff.HEAD_BYTES)
         head_of = record_lines.head_reader(head, lambda: landing.open(entry.path))

@@ -21,7 +21,7 @@ from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
 from mmlake.sources.companions import file_lists, json_objects, kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
-from mmlake.sources.companions.inner_descriptions import Names
+from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames, composed, file_stem_of, label_of, uncompressed_stem_of
@@ -38,7 +38,7 @@ from mmlake.sources.records.lines import (
 )
 from mmlake.sources.settings import SourceSettings
 
-_FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
+FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
 EXTENSIONS = ("json", "jsonl", "ndjson", "csv", "tsv", "scp", *file_lists.EXTENSIONS)
 claims = manifest_forms.claims
 modalities = text_alone
@@ -57,19 +57,12 @@ def is_kept(name: str, siblings: Siblings) -> bool:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record of the shard's manifest that no file took, and the texts of those that name none."""
-    manifest, names = Manifest(reading, reading.path), SampleNames(reading.key)
+    manifest = Manifest(reading, reading.path)
     is_alone = (file_lists.is_list(reading.path) or manifest.is_object) and not manifest.is_any_there()
     if is_alone:
         yield _object(reading) if manifest.is_object else _document(reading)
         return
-    for record, fault in manifest.left_over(is_any_needed=True):
-        if fault is None:
-            number = int(record.label.rpartition(":")[2])
-            yield from rows_of_line(Line(record.label, number, record.fields), reading, names)
-        else:
-            # A record that has words is itself at the pointer that names the whole of it: without one the locator is
-            # that of its first text.
-            yield manifest.row(record, fault, mark="#" if isinstance(record.body, str) and record.body else "")
+    yield from manifest.rest()
 
 
 def _document(reading: Reading) -> RawItem:
@@ -109,8 +102,7 @@ def manifests_of(reading: Reading) -> FileTables | None:
         if manifest_forms.is_manifest(reading.landing, entry, reading.parsed)
     ]
     found = [one for one in found if one.names_files_in(reading.path)]
-    with_texts = [one.have_texts(islice(one.records.records(), _FIRST_RECORDS)) for one in found]
-    return FileTables(reading.path, found, with_texts=with_texts) if found else None
+    return FileTables(reading.path, found, with_texts=[one.speaks() for one in found]) if found else None
 
 
 class Manifest(FileTable):
@@ -211,6 +203,22 @@ class Manifest(FileTable):
         for path in index.paths():
             if path not in self._known:
                 yield path, f"the file {path[:200]} {self.absent}"
+
+    def speaks(self) -> bool:
+        """Whether one of its first records has a text."""
+        return self.have_texts(islice(self.records.records(), FIRST_RECORDS))
+
+    def rest(self) -> Iterator[RawItem]:
+        """A row for every record that no file took, and the texts of those that name none."""
+        names = SampleNames(self.reading.key)
+        for record, fault in self.left_over(is_any_needed=True):
+            if fault is None:
+                number = int(record.label.rpartition(":")[2])
+                yield from rows_of_line(Line(record.label, number, record.fields), self.reading, names)
+            else:
+                # A record that has words is itself at the pointer that names the whole of it: without one the locator
+                # is that of its first text.
+                yield self.row(record, fault, mark="#" if isinstance(record.body, str) and record.body else "")
 
     def describes(self, directory: str, placement: Placement) -> bool:
         """Whether the directory holds media, and is that of the manifest, or below it."""

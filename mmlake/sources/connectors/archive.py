@@ -19,15 +19,18 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.label_files import CLASS_FILES, LABEL_NAMES, Classes, classes_in
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
-from mmlake.sources.companions import labels, transcripts
-from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, Names, may_describe
+from mmlake.sources.companions import labels, manifest_forms, transcripts
+from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, may_describe
+from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.places import TABLES, join
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
 
-_TABLE_NAMES = sorted(TABLES)  # sought in all names at once
+# of files that may describe others, sought in all names at once: whole names, and what others end with
+_TABLE_NAMES = sorted(TABLES)
+_MANIFEST_ENDS = frozenset(f".{extension}" for extension in manifest_forms.EXTENSIONS)
 _MOST_CLASS_FILES = 256  # that are sought for what classes mean
 _REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
 
@@ -63,7 +66,8 @@ class Archive:
         self._labels, self._labelled = array("q"), array("q")
         self._lonely = np.zeros(0, np.int64)  # those of them of which no image is listed
         self._class_files: dict[str, int] = {}  # what may say what classes mean, by its name
-        self._describing = list[int]()  # members that are called like tables which describe others
+        self._describing = dict[str, list[int]]()  # members that are called like files which describe others, by kind
+        self._manifest_ends = set(_MANIFEST_ENDS)  # of those that are not too many yet
         self.is_whole = True  # whether all members are noted
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
@@ -94,8 +98,9 @@ class Archive:
                 for at, name in enumerate(names, first)
                 if name.rpartition("/")[2] in CLASS_FILES
             }
-        if any(map(joined.__contains__, _TABLE_NAMES)) and len(self._describing) <= MAX_TABLES:
-            self._describing += [at for at, name in enumerate(names, first) if may_describe(name)]
+        ended = f"{lower}\0"
+        if any(f"{ending}\0" in ended for ending in self._manifest_ends) or any(map(joined.__contains__, _TABLE_NAMES)):
+            self._note_describing(names, first)
         # few archives have such folders at all
         for at, name in enumerate(names, first) if any(map(joined.__contains__, labels.LABEL_FOLDERS)) else ():
             for stem in labels.image_stems(name) if name.endswith(LABEL_NAMES) else ():
@@ -103,6 +108,17 @@ class Archive:
                 self._labelled.append(hash(stem))
         if not self.may_hold_transcripts and transcripts.SUFFIX in lower:
             self.may_hold_transcripts = any(transcripts.prefix_of(name) is not None for name in names)
+
+    def _note_describing(self, names: Sequence[str], first: int) -> None:
+        """Keep which of some more members may describe others. first: the number of the first of them."""
+        ends = (*self._manifest_ends, *_TABLE_NAMES)
+        for at, name in enumerate(names, first):
+            if name.lower().endswith(ends) and (kind := may_describe(name)) is not None:
+                found = self._describing.setdefault(kind, [])
+                if len(found) <= MAX_TABLES:
+                    found.append(at)
+                else:
+                    self._manifest_ends.discard(f".{kind}")
 
     @property
     def may_hold_labels(self) -> bool:
@@ -115,6 +131,7 @@ class Archive:
             del column[:]
         self._class_files.clear()
         self._describing.clear()
+        self._manifest_ends = set(_MANIFEST_ENDS)
 
     def settle(self) -> None:
         """Find the order of the samples and the names that meet, once all members are noted."""
@@ -162,7 +179,7 @@ class Archive:
     ) -> Samples:
         """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
         them; only samples that they may be in, as far as these can be distinguished."""
-        described = self._descriptions(left_out)
+        described = self._descriptions(left_out, wanted)
         if described is not None:
             companions, left_out = [*companions, described], {*left_out, *described.own}
             if wanted is not None and any(one.partition("#")[0] in described.labels for one in wanted):
@@ -193,17 +210,32 @@ class Archive:
         samples.classes = lambda stem: known(stem.rpartition("/")[0])
         return samples
 
-    def _descriptions(self, left_out: Collection[int]) -> InnerDescriptions | None:
-        """What tables among the members say of the others."""
-        if not self._describing:
+    def _descriptions(self, left_out: Collection[int], wanted: Collection[str] | None) -> InnerDescriptions | None:
+        """What tables and manifests among the members say of the others. wanted: where some members are wanted, only
+        manifests among these are opened."""
+        found = [at for few in self._describing.values() if len(few) <= MAX_TABLES for at in few if at not in left_out]
+        if wanted is not None:
+            named = {one.partition("#")[0] for one in wanted}
+            tables = set(self._describing.get("", ()))
+            found = [at for at in found if at in tables or label_of(self.name_at(at)) in named]
+        if not (found := self._single(found)):
             return None
         return InnerDescriptions.of(
             self.reading,
-            [at for at in self._describing if at not in left_out],
+            sorted(found),
             lambda at: next(iter(self.members([at], is_listed=False))),
             names=lambda: Names(np.frombuffer(self._names, np.int64)),
             is_whole=self.is_whole,
         )
+
+    def _single(self, found: Sequence[int]) -> list[int]:
+        """Those that are the only member of their sample: what lies next to a medium of its name is of that alone."""
+        if not found:
+            return []
+        stems = np.frombuffer(self._stems, np.int64)
+        known, counts = np.unique(stems, return_counts=True)
+        is_alone = counts[np.searchsorted(known, stems[np.array(found)])] == 1
+        return [at for at, alone in zip(found, is_alone.tolist(), strict=True) if alone]
 
     def _classes(self, folder: str) -> Classes:
         """What the numbers of classes mean of labels of images in the folder: the nearest file says it."""

@@ -287,7 +287,7 @@ def test_json_files_that_are_no_manifests_are_not_read_again(tmp_path, monkeypat
     root = land(tmp_path / "in", files | {"d/about.json": b'{"n": 1}'})
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     inspected = []
-    monkeypatch.setattr(manifest_forms, "_form_in", lambda landing, entry: inspected.append(entry.path))
+    monkeypatch.setattr(manifest_forms, "form_of_file", lambda landing, entry: inspected.append(entry.path))
     assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
     assert inspected == []
     land(root, {"d/1/info.json": jsonl({"image": "a.png", "caption": "x"})})

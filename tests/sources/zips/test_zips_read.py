@@ -266,7 +266,7 @@ def test_one_member_is_fetched_without_reading_the_others(tmp_path, monkeypatch)
         Member, "classify_by", lambda member, *rest: classified.append(member.name) or classify_by(member, *rest)
     )
     assert sources.fetch(SourceRef("s.zip", "049.json#/text"), landing=root) == b"number 49"
-    assert classified == ["049.json"]
+    assert set(classified) == {"049.json"}
 
 
 def test_a_range_that_lies_behind_another_member_s_header_is_not_believed(tmp_path):
