@@ -19,6 +19,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+import weakref
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import asdict
@@ -87,6 +88,8 @@ class Journal:
             self._connection = sqlite3.connect(
                 self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None
             )
+            # a lake has no end to close it at; a connection that is only dropped is a warning of Python 3.13
+            weakref.finalize(self, self._connection.close)
             _keep_log(self._connection)
             # a lost commit is a second download, and the file stays whole
             self._connection.execute("PRAGMA synchronous=NORMAL")
@@ -245,6 +248,7 @@ class Snapshot:
         if self._database is None or state != self._seen:
             self.close()
             self._database, self._seen = self._opened(), state
+            weakref.finalize(self, self._database.close)
         return self._database
 
     def close(self) -> None:

@@ -32,6 +32,7 @@ def _loaded() -> ModuleType:
 supply = _loaded()
 PINS = supply.pins((ROOT / "constraints.txt").read_text())
 HERE = supply.installed()
+_OLDER = set() if sys.version_info < (3, 12) else {"overrides"}  # packages that newer releases of Python do without
 
 
 def test_every_pin_has_a_hash_of_its_version() -> None:
@@ -127,7 +128,7 @@ def test_the_bill_of_materials_names_every_pin_with_its_licence() -> None:
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", bill["serialNumber"])
     refs = [component["bom-ref"] for component in bill["components"]]
     assert len(set(refs)) == len(refs)
-    for name in PINS:
+    for name in PINS.keys() - _OLDER:
         assert any(ref.startswith(f"pkg:pypi/{name}@") for ref in refs), name
     assert all(component["licenses"] for component in bill["components"])
     known = {*refs, bill["metadata"]["component"]["bom-ref"]}

@@ -109,7 +109,8 @@ from pathlib import Path
 from mmlake.download.results import DownloadResult
 from mmlake.download.journal import Journal
 from mmlake.download.journal import is_writable
-Journal(Path(sys.argv[1])).record([DownloadResult(url=sys.argv[2], digest="0" * 64)], rules="m", policy="p", now_s=0.0)
+journal = Journal(Path(sys.argv[1]))
+journal.record([DownloadResult(url=sys.argv[2], digest="0" * 64)], rules="m", policy="p", now_s=0.0)
 os._exit(9)
 """
     subprocess.run([sys.executable, "-c", code, path, "http://host.example/b.png"], cwd=ROOT, check=False)
