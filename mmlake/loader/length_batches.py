@@ -29,6 +29,15 @@ _STATE = "mmlake.length_batches/1"
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Pass:
+    """One way through the batches: where it began, which nothing changes any more, and how far it came."""
+
+    start: int  # the first batch of the epoch
+    taken: int = 0  # batches of its rank, or of its worker, that it has passed
+    ends_at: int | None = None  # `taken` at its end; None where nobody iterates over it
+
+
 @dataclass(frozen=True, slots=True)
 class _Bounds:
     """What a batch may hold."""
@@ -105,8 +114,8 @@ class LengthBatches:
         self.seed, self.epoch = stream.seed, stream.epoch
         self._digest = digest_of(self._lengths.astype("<f8").tobytes())
         self._start = 0  # the first batch of the epoch that is not used up
-        self._taken = 0  # batches of this rank, or of this worker, that the pass which began last has given out
-        self._ends_at: int | None = None  # `_taken` at the end of that pass; None where none has begun
+        self._passed = 0  # what a worker had passed when its state was saved; the next pass begins behind it
+        self._pass = _Pass(0)
         self._planned: _Epoch | None = None
 
     def _check(self) -> None:
@@ -138,33 +147,46 @@ class LengthBatches:
         return self._planned
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
-        if self._taken == self._ends_at:
-            self._start = 0  # who takes the last batch, and asks for no more, has used up the loaded position as well
+        self._use_up()
         return self.iterate()
+
+    def _use_up(self) -> None:
+        """Who has taken the last batch, and asked for no more, has used up the loaded position as well."""
+        if self._pass.taken == self._pass.ends_at:
+            self._start = 0
 
     def iterate(self, *, worker: int = 0, num_workers: int = 1) -> Iterator[list[dict[str, Any]]]:
         """The batches of one worker of this rank, from the resumed one to the end of the epoch. `state_dict` counts the
-        pass that began last; call `set_epoch` and `load_state_dict` between two passes."""
-        plan, start = self._plan(), self._start
-        ordinals = range(worker, self._stream.share_of_rank(plan.num_batches - start), num_workers)
-        self._taken, self._ends_at = 0, len(ordinals)
-        return self._batches(plan, start, ordinals)
+        pass that began last; `set_epoch` and `load_state_dict` are for the next one, and change none that has begun.
+        Raises SettingsError for a loaded position behind the end."""
+        plan = self._plan()
+        if self._start > plan.num_batches:
+            raise SettingsError(f"the loader state is at batch {self._start} of {plan.num_batches}")
+        ordinals = range(worker, self._stream.share_of_rank(plan.num_batches - self._start), num_workers)
+        begun = self._pass = _Pass(self._start, self._passed, len(ordinals))
+        self._passed = 0
+        return self._batches(plan, begun, ordinals[begun.taken :])
 
-    def _batches(self, plan: _Epoch, start: int, ordinals: range) -> Iterator[list[dict[str, Any]]]:
+    def _batches(self, plan: _Epoch, begun: _Pass, ordinals: range) -> Iterator[list[dict[str, Any]]]:
         stream = self._stream
         for ordinal in ordinals:
-            batch = (start + ordinal * stream.world_size + stream.rank) % plan.num_batches
+            batch = (begun.start + ordinal * stream.world_size + stream.rank) % plan.num_batches
             samples = [stream.sample_or_skip(number) for number in plan.numbers(batch)]
-            self._taken += 1  # not before: where a sample raises, a state goes on with its batch
+            begun.taken += 1  # not before: where a sample raises, a state goes on with its batch
             if given := [sample for sample in samples if sample is not None]:
                 yield given
+
+    def _pass_over(self, num_batches: int) -> None:
+        """Let the next pass, which is a worker's, begin behind so many of its own batches."""
+        self._passed = num_batches
+        self._pass = _Pass(self._start, num_batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next pass be that epoch, from its first batch; from the loaded one where a state of that epoch was
         loaded."""
         epoch = whole_number("epoch", epoch)
-        if epoch != self.epoch:
-            self._go_to(self.seed, epoch, 0)
+        self._use_up()
+        self._go_to(self.seed, epoch, self._start if epoch == self.epoch else 0)
 
     def state_dict(self, num_batches: int | None = None) -> dict[str, Any]:
         """Where to go on, the same on every rank that has taken equally many batches.
@@ -173,10 +195,10 @@ class LengthBatches:
         `load_state_dict`; needed with DataLoader workers, which run ahead of the loop. Without it, the count of this
         process is used.
         """
-        taken = self._taken if num_batches is None else whole_number("num_batches", num_batches)
+        taken = self._pass.taken if num_batches is None else whole_number("num_batches", num_batches)
         if taken < 0:
             raise SettingsError(f"num_batches is {taken}, expected 0 or more")
-        batch = min(self._start + taken * self._stream.world_size, self.num_batches)
+        batch = min(self._pass.start + taken * self._stream.world_size, self.num_batches)
         return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "batch": batch} | self._identity()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -196,7 +218,8 @@ class LengthBatches:
 
     def _go_to(self, seed: int, epoch: int, batch: int) -> None:
         """Let the next pass begin there."""
-        self.seed, self.epoch, self._start, self._taken, self._ends_at = seed, epoch, batch, 0, None
+        self.seed, self.epoch, self._start = seed, epoch, batch
+        self._pass_over(0)
 
     def _identity(self) -> dict[str, Any]:
         bounds = self._bounds

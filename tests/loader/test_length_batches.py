@@ -128,6 +128,37 @@ def test_a_state_in_mid_pass_goes_on_with_the_next_batch(folder) -> None:
     assert numbers(folder, first + list(resumed)) == numbers(folder, of(folder))
 
 
+@pytest.mark.parametrize("change", ["pass", "epoch", "state"])
+def test_a_pass_that_was_left_counts_for_nothing(folder, change: str) -> None:
+    """What was still taken of it was counted for the next one: a state that was loaded lost the rest of the epoch."""
+    batches = of(folder)
+    running = iter(batches)
+    next(running)
+    if change == "pass":
+        next(iter(batches))
+    elif change == "epoch":
+        batches.set_epoch(1)
+    else:
+        batches.load_state_dict(of(folder).state_dict(5))
+    assert numbers(folder, running) == numbers(folder, of(folder))[1:]
+    assert batches.state_dict()["batch"] == {"pass": 1, "epoch": 0, "state": 5}[change]
+
+
+def test_a_state_behind_the_end_is_refused(folder) -> None:
+    batches = of(folder)
+    batches.load_state_dict(batches.state_dict() | {"batch": 1000})
+    with pytest.raises(SettingsError, match=f"at batch 1000 of {batches.num_batches}"):
+        list(batches)
+
+
+def test_an_epoch_that_is_named_again_is_whole_once_it_was_read(folder) -> None:
+    batches = of(folder)
+    batches.load_state_dict(batches.state_dict(3))
+    list(batches)
+    batches.set_epoch(0)
+    assert len(list(batches)) == batches.num_batches
+
+
 def test_a_sample_without_a_length_is_left_out_and_counted(folder) -> None:
     lengths = np.where(LENGTHS < 5, np.nan, LENGTHS)
     batches = of(folder, lengths)

@@ -10,7 +10,7 @@ import pytest
 from torch.utils.data import DataLoader, get_worker_info
 
 from mmlake.errors import SettingsError
-from mmlake.loader import ShardDataset, ShardStream
+from mmlake.loader import LengthBatchDataset, ShardDataset, ShardStream
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardSettings, write_shards
 from mmlake.store import BlobStore
@@ -74,7 +74,7 @@ def test_an_epoch_that_is_set_while_workers_begin_is_an_error(folder) -> None:
     dataset = ShardDataset(folder)
     dataset._shared._bytes[40] += 1  # half of what was there, half of what comes
     with pytest.raises(SettingsError, match="between two passes"):
-        dataset._take_over()
+        dataset._shared.read()
 
 
 def with_state(samples: Any) -> tuple[list[str], int, dict]:
@@ -103,6 +103,35 @@ def test_each_worker_goes_on_from_its_own_state(folder, stop: int) -> None:
     whole = keys(ShardStream(folder, seed=3, rank=1, world_size=2))
     assert sorted(used + given(resumed)) == sorted(whole)
     assert given(resumed) == whole  # the state was for one pass
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_each_worker_goes_on_from_its_own_state_with_batches_of_like_length(folder, stop: int) -> None:
+    """The first batch was an error: StatefulDataLoader asks for a state behind each, wanted or not."""
+
+    def dataset() -> LengthBatchDataset:
+        stream = ShardStream(folder, seed=3, rank=1, world_size=2)
+        return LengthBatchDataset(stream, [number % 9 + 1 for number in range(COUNT)], max_padded=20)
+
+    def loader(**how: Any) -> DataLoader:
+        return DataLoader(dataset(), batch_size=None, num_workers=2, **{"collate_fn": keys} | how)
+
+    running = iter(loader(collate_fn=with_state))
+    used, states = list[list[str]](), dict[int, dict]()
+    for _ in range(stop):
+        found, worker, states[worker] = next(running)
+        used.append(found)
+
+    def resume(worker: int) -> None:
+        if worker in states:
+            get_worker_info().dataset.load_state_dict(states[worker])
+
+    resumed = loader(worker_init_fn=resume, persistent_workers=True)
+    whole = [keys(batch) for batch in dataset()]
+    assert sorted(used + list(resumed)) == sorted(whole)
+    assert list(resumed) == whole  # the state was for one pass
+    with pytest.raises(SettingsError, match="that of a DataLoader's worker"):
+        dataset().load_state_dict(states[0])
 
 
 def test_the_state_of_a_worker_is_refused_elsewhere(folder) -> None:
