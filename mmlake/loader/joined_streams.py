@@ -5,18 +5,21 @@ sequence, which passes through its epochs one after the other. Nothing is stored
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from mmlake.errors import SettingsError
 from mmlake.loader.passes import SampleStream, whole_number
-from mmlake.loader.permutation import Permutation
+from mmlake.loader.permutation import Permutation, passes_at
 from mmlake.loader.stream import ShardStream
 
 _NAME = "__stream__"
+_MAX_POSITIONS = 1 << 60  # of an epoch: positions are computed as int64, and those of a pass begin anywhere in it
 
 
 class JoinedStreams(SampleStream):
@@ -43,9 +46,7 @@ class JoinedStreams(SampleStream):
         """weights: share of each stream in the positions of an epoch, 0 or more, in proportion to their sum; None gives
         each as many as its own epoch has. num_positions: of an epoch over all ranks; None is the sum over the streams.
         Raises SettingsError for an argument that is not usable."""
-        if not streams:
-            raise SettingsError("streams is empty, expected one or more by name")
-        self.streams = dict(streams)
+        self.streams = _checked(streams, rank, world_size)
         sizes = {name: stream.num_positions for name, stream in self.streams.items()}
         total = sum(sizes.values()) if num_positions is None else whole_number("num_positions", num_positions)
         self.counts: dict[str, int] = _counts(sizes, weights, total)  # name -> positions of an epoch
@@ -63,13 +64,14 @@ class JoinedStreams(SampleStream):
         """The sample numbers at these positions of an epoch, int64; positions are int64 in 0..num_positions-1."""
         joined = Permutation(self.num_positions, seed=f"{seed} joined", epoch=epoch).at(positions)
         stream_of = np.searchsorted(self._ends, joined, side="right")
-        at = epoch * self._count_of[stream_of] + joined - (self._ends - self._count_of)[stream_of]
         numbers = np.empty(len(positions), dtype=np.int64)
-        passes = np.stack([stream_of, at // self._sizes[stream_of]], axis=1)
-        for place, once in np.unique(passes, axis=0).tolist():
-            chosen = (passes[:, 0] == place) & (passes[:, 1] == once)
-            own = self.streams[self._names[place]].numbers_at(at[chosen] % self._sizes[place], seed=seed, epoch=once)
-            numbers[chosen] = self._first_numbers[place] + own
+        for place in np.unique(stream_of).tolist():
+            count, size = int(self._count_of[place]), int(self._sizes[place])
+            of_stream = np.flatnonzero(stream_of == place)
+            ordinals = joined[of_stream] - (self._ends[place] - count)
+            for once, found, at in passes_at(ordinals, epoch=epoch, count=count, size=size):
+                own = self.streams[self._names[place]].numbers_at(at, seed=seed, epoch=once)
+                numbers[of_stream[found]] = self._first_numbers[place] + own
         return numbers
 
     def sample(self, number: int) -> dict[str, Any]:
@@ -109,19 +111,43 @@ class JoinedStreams(SampleStream):
         return self._names[place], number - self._first_numbers[place]
 
 
+def _checked(streams: Any, rank: int, world_size: int) -> dict[str, ShardStream]:
+    """The streams by name. Raises SettingsError for what is none, and for one that has ranks or a position of its own,
+    which would count for nothing here: without ranks, each rank would train on all samples."""
+    if not isinstance(streams, Mapping) or not streams:
+        raise SettingsError(f"streams is {streams!r}, expected a mapping of one or more by name")
+    for name, stream in streams.items():
+        if not isinstance(stream, SampleStream):
+            raise SettingsError(f"the stream {name!r} is {stream!r}, expected a ShardStream")
+        if (stream.rank, stream.world_size) not in ((0, 1), (rank, world_size)):
+            raise SettingsError(
+                f"the stream {name!r} is for rank {stream.rank} of {stream.world_size}, and all together are for rank "
+                f"{rank} of {world_size}; give rank and world_size where the streams are joined"
+            )
+        if stream.is_resumed:
+            raise SettingsError(f"the stream {name!r} has a state loaded; load the state of all streams together")
+    return dict(streams)
+
+
 def _counts(sizes: Mapping[str, int], weights: Mapping[str, float] | None, total: int) -> dict[str, int]:
     """Positions of each stream in an epoch, each within one of its share: the largest remainders are rounded up."""
-    if weights is not None and set(weights) != set(sizes):
-        raise SettingsError(f"weights are of {sorted(weights)}, expected one of each stream, {sorted(sizes)}")
-    masses = np.array([float(sizes[name] if weights is None else weights[name]) for name in sizes])
-    if not np.isfinite(masses).all() or (masses < 0).any() or total < 0 or (total and not masses.sum() > 0):
+    if weights is not None and (not isinstance(weights, Mapping) or set(weights) != set(sizes)):
+        of = sorted(weights) if isinstance(weights, Mapping) else weights
+        raise SettingsError(f"weights are of {of}, expected one of each stream, {sorted(sizes)}")
+    try:  # exact: a sum of floats may miss the total, or be infinite
+        masses = [Fraction(sizes[name] if weights is None else weights[name]) for name in sizes]
+    except (TypeError, ValueError, OverflowError):  # NaN, infinity and what is no number
+        masses = []
+    if not masses or min(masses) < 0 or not 0 <= total <= _MAX_POSITIONS or (total and not sum(masses)):
         raise SettingsError(
             f"weights {None if weights is None else dict(weights)} and num_positions {total}: expected finite numbers "
-            "from 0 on, one above 0, and streams that are not empty"
+            f"from 0 on, one above 0, streams that are not empty, and at most {_MAX_POSITIONS} positions"
         )
     if empty := [name for name, mass in zip(sizes, masses, strict=True) if mass > 0 and not sizes[name]]:
         raise SettingsError(f"the stream {empty[0]!r} has no samples to give; leave it out, or give it the weight 0")
-    exact = masses / (masses.sum() or 1.0) * total
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    whole[np.argsort(-(exact - whole), kind="stable")[: total - int(whole.sum())]] += 1
-    return dict(zip(sizes, whole.tolist(), strict=True))
+    exact = [mass * total / (sum(masses) or 1) for mass in masses]
+    counts = [math.floor(one) for one in exact]
+    by_remainder = sorted(range(len(counts)), key=lambda place: counts[place] - exact[place])
+    for place in by_remainder[: total - sum(counts)]:
+        counts[place] += 1
+    return dict(zip(sizes, counts, strict=True))

@@ -18,7 +18,7 @@ import numpy as np
 from mmlake import checked_json
 from mmlake.errors import ShardCorrupt
 from mmlake.loader.entries import entries
-from mmlake.loader.permutation import Permutation
+from mmlake.loader.permutation import Permutation, passes_at
 from mmlake.loader.read_file import ReadFile
 from mmlake.recipes import Mixture
 from mmlake.records import canonical_json, digest_of
@@ -66,17 +66,17 @@ class MixedOrder:
         """The sample numbers at these positions of the epoch, int64; positions are int64 in 0..num_positions-1."""
         mixed = Permutation(self.num_positions, seed=seed, epoch=epoch).at(positions)
         group = np.searchsorted(self._ends, mixed, side="right")
-        sizes = self._sizes[group]
-        at = epoch * self._counts[group] + mixed - (self._ends - self._counts)[group]
         ordinals = np.empty(len(positions), dtype=np.int64)
-        passes = np.stack([group, at // sizes], axis=1)
-        for number, once in np.unique(passes, axis=0).tolist():
-            chosen = (passes[:, 0] == number) & (passes[:, 1] == once)
-            order = Permutation(int(self._sizes[number]), seed=f"{seed} {self._groups[number]}", epoch=once)
-            ordinals[chosen] = order.at(at[chosen] % self._sizes[number])
+        for number in np.unique(group).tolist():
+            count, size = int(self._counts[number]), int(self._sizes[number])
+            of_group = np.flatnonzero(group == number)
+            within = mixed[of_group] - (self._ends[number] - count)
+            for once, found, at in passes_at(within, epoch=epoch, count=count, size=size):
+                order = Permutation(size, seed=f"{seed} {self._groups[number]}", epoch=once)
+                ordinals[of_group[found]] = order.at(at)
         numbers = self._numbers(self._firsts[group] + ordinals)
-        found: np.ndarray = numbers - self._less[np.searchsorted(self._ends_of_shards, numbers, side="right")]
-        return found
+        of_modality: np.ndarray = numbers - self._less[np.searchsorted(self._ends_of_shards, numbers, side="right")]
+        return of_modality
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_file": None}  # files do not travel to spawned workers

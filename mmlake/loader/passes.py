@@ -72,6 +72,11 @@ class SampleStream(ABC):
         self._passed = 0  # what a worker had passed when its state was saved; the next pass begins behind it
         self._pass = self._new_pass()
 
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the next pass begins behind the first position of its epoch."""
+        return self._start > 0
+
     def __len__(self) -> int:
         """Samples that this rank still gives out in this epoch."""
         return self._num_left(self._start)

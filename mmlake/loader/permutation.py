@@ -8,6 +8,7 @@ mixer of splitmix64.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -42,6 +43,19 @@ class Permutation:
         for key in self._keys:
             left, right = right, left ^ (_mixed(right + key) & self._mask)
         return (left << self._half) | right
+
+
+def passes_at(
+    ordinals: np.ndarray, *, epoch: int, count: int, size: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Of an endless sequence of passes through `size` samples, of which each epoch takes the next `count`: for each
+    pass that these ordinals of the epoch (int64, 0..count-1) lie in, its number, the indices of the ordinals in it, and
+    their places in it, 0..size-1."""
+    first_pass, first = divmod(epoch * count, size)  # of Python: an epoch may be of any size
+    ahead, places = np.divmod(first + ordinals, size)
+    for more in np.unique(ahead).tolist():
+        found = np.flatnonzero(ahead == more)
+        yield first_pass + more, found, places[found]
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:

@@ -76,6 +76,50 @@ def test_the_streams_are_mixed_over_any_stretch(folders) -> None:
     assert np.abs(at.reshape(10, 200).sum(axis=1) - 100).max() < 28
 
 
+@pytest.mark.parametrize("first", [0, 7 * 2**61, 7 * 2**63, 7 * 10**30])
+def test_an_epoch_may_have_any_number(folders, first: int) -> None:
+    """Behind the range of int64 samples came twice and others never, or the first was an error of numpy."""
+    joined, seen = of(folders, weights={"many": 1, "few": 3}, num_positions=20), Counter()
+    for epoch in range(first, first + 7):
+        joined.set_epoch(epoch)
+        seen.update(key for name, key in keys(joined) if name == "few")
+    assert sorted(seen.values()) == [15] * 7  # 7 epochs of 15 positions are 15 passes through 7 samples
+
+
+@pytest.mark.parametrize("total", [2**53 + 1, 10**17, 2**60])
+def test_shares_add_up_however_large_an_epoch_is(folders, total: int) -> None:
+    """A float has 53 bits: thirds of 10 ** 17 added up to one less."""
+    streams = {name: ShardStream(folders["few"]) for name in "abc"}
+    joined = JoinedStreams(streams, weights=dict.fromkeys("abc", 1), num_positions=total)
+    assert sum(joined.counts.values()) == joined.num_positions == len(joined) == total
+    assert max(joined.counts.values()) - min(joined.counts.values()) <= 1
+    assert joined.numbers_at(np.array([0, total - 1]), seed=7, epoch=1).max() < 21
+
+
+def test_weights_of_any_size_are_shares(folders) -> None:
+    assert of(folders, weights={"many": 1e308, "few": 1e308}, num_positions=50).counts == {"many": 25, "few": 25}
+    assert of(folders, weights={"many": 5e-324, "few": 0}, num_positions=50).counts == {"many": 50, "few": 0}
+
+
+def test_streams_with_ranks_of_their_own_are_refused(folders) -> None:
+    """Theirs count for nothing, so that each rank trained on all samples."""
+
+    def joined(**fields) -> JoinedStreams:
+        streams = {name: ShardStream(folder, rank=1, world_size=2) for name, folder in folders.items()}
+        return JoinedStreams(streams, **fields)
+
+    with pytest.raises(SettingsError, match="'many' is for rank 1 of 2, and all together are for rank 0 of 1"):
+        joined()
+    assert len(joined(rank=1, world_size=2)) == 33
+
+
+def test_a_stream_with_a_state_of_its_own_is_refused(folders) -> None:
+    stream = ShardStream(folders["many"])
+    stream.load_state_dict(stream.state_dict(5))
+    with pytest.raises(SettingsError, match="load the state of all streams together"):
+        JoinedStreams({"many": stream})
+
+
 @settings(max_examples=40, deadline=None)
 @given(world=st.integers(1, 4), workers=st.integers(1, 3), after=st.integers(1, 4), taken=st.integers(0, 12))
 def test_any_ranks_and_workers_go_on_at_the_very_sample(
@@ -135,6 +179,10 @@ def test_a_damaged_sample_is_left_out_under_the_name_of_its_stream(folders, tmp_
         ({"weights": {"many": 1}}, r"weights are of \['many'\], expected one of each stream, \['few', 'many'\]"),
         ({"weights": {"many": 0, "few": 0}}, "one above 0"),
         ({"weights": {"many": -1, "few": 2}}, "from 0 on"),
+        ({"weights": {"many": None, "few": 2}}, "finite numbers"),
+        ({"weights": {"many": float("nan"), "few": 2}}, "finite numbers"),
+        ({"weights": [3, 1]}, r"weights are of \[3, 1\]"),
+        ({"num_positions": 2**62}, "at most"),
         ({"num_positions": 2.5}, "expected a whole number"),
         ({"rank": 2, "world_size": 2}, "rank 2 of world_size 2"),
         ({"tail": "x"}, "tail is 'x'"),
@@ -143,6 +191,13 @@ def test_a_damaged_sample_is_left_out_under_the_name_of_its_stream(folders, tmp_
 def test_unusable_arguments_are_refused(folders, fields: dict, match: str) -> None:
     with pytest.raises(SettingsError, match=match):
         of(folders, **fields)
+
+
+def test_what_is_no_stream_is_refused(folders) -> None:
+    with pytest.raises(SettingsError, match="expected a ShardStream"):
+        JoinedStreams(folders)
+    with pytest.raises(SettingsError, match="expected a mapping"):
+        JoinedStreams([ShardStream(folders["many"])])
 
 
 def test_a_stream_without_samples_is_refused_where_it_has_a_share(folders, tmp_path) -> None:
