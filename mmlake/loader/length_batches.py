@@ -1,12 +1,12 @@
 """Batches of samples of like length, without torch: which samples are a batch, who takes it, and how to go on after a
 stop.
 
-The order of an epoch is that of the stream, in windows of so many positions. A window is sorted by length, cut into
-batches from the longest on, and its batches are shuffled; so a batch depends on seed, epoch, lengths and bounds, never
-on ranks or workers. Rank r of W takes the batches start + j*W + r of an epoch, worker w of K of its rank the j with
-j mod K = w, which is the order in which a DataLoader asks. Therefore, when every rank has taken n batches, exactly the
-batches start..start + n*W - 1 are used up, and any other world size goes on from there. In memory are the lengths, the
-number of batches of each window, and one window.
+The order of an epoch is that of the stream, in windows of so many positions. A window is sorted by length, within its
+groups where there are some, cut into batches from the longest on, and its batches are shuffled; so a batch depends on
+seed, epoch, lengths, groups and bounds, never on ranks or workers. Rank r of W takes the batches start + j*W + r of an
+epoch, worker w of K of its rank the j with j mod K = w, which is the order in which a DataLoader asks. Therefore, when
+every rank has taken n batches, exactly the batches start..start + n*W - 1 are used up, and any other world size goes on
+from there. In memory are the lengths, the groups, the number of batches of each window, and one window.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ class _Bounds:
 class _Epoch:
     """The batches of one epoch by number."""
 
-    def __init__(self, stream: SampleStream, lengths: np.ndarray, bounds: _Bounds, seed: int, epoch: int) -> None:
-        self._stream, self._lengths, self._bounds, self.seed, self.epoch = stream, lengths, bounds, seed, epoch
+    def __init__(
+        self, stream: SampleStream, lengths: np.ndarray, groups: np.ndarray, bounds: _Bounds, seed: int, epoch: int
+    ) -> None:
+        self._stream, self._lengths, self._groups, self._bounds = stream, lengths, groups, bounds
+        self.seed, self.epoch = seed, epoch
         counts = [len(self._window(at)) for at in range(-(-stream.num_positions // bounds.window))]
         self._ends = np.cumsum([0, *counts])
         self.num_batches = int(self._ends[-1])
@@ -72,10 +75,15 @@ class _Epoch:
         numbers = stream.numbers_at(positions, seed=self.seed, epoch=self.epoch)
         numbers = numbers[~np.isnan(self._lengths[numbers])]
         numbers = numbers[np.argsort(self._lengths[numbers], kind="stable")]
+        groups = np.zeros(len(numbers), np.int64)
+        if len(self._groups):
+            numbers = numbers[np.argsort(self._groups[numbers], kind="stable")]
+            groups = self._groups[numbers]
+        begins = np.searchsorted(groups, groups).tolist()  # where the group of each begins
         lengths, batches, end = self._lengths[numbers].tolist(), [], len(numbers)
         while end:
-            most = math.floor(bounds.max_padded / longest) if (longest := lengths[end - 1]) > 0 else bounds.max_samples
-            first = max(0, end - max(1, min(most, bounds.max_samples)))
+            most = bounds.max_padded / longest if (longest := lengths[end - 1]) > 0 else math.inf
+            first = max(begins[end - 1], end - max(1, int(min(most, bounds.max_samples))))
             batches.append(numbers[first:end])
             end = first
         order = Permutation(len(batches), seed=f"{self.seed} batches {at}", epoch=self.epoch)
@@ -96,23 +104,30 @@ class LengthBatches:
         lengths: npt.ArrayLike,
         *,
         max_padded: float,
+        groups: npt.ArrayLike | None = None,
         max_samples: int | None = None,
         window: int = 8192,
     ) -> None:
         """lengths: of every sample in index order, shape (num_samples,), >= 0, in any unit (seconds, words, pixels);
         NaN leaves the sample out, and `num_left_out` counts these. max_padded: bound of the longest of a batch times
-        the samples of the batch, in that unit, which is what a padded batch takes. max_samples: of a batch. window:
-        positions that are sorted together: more means less padding, fewer means batches drawn from nearer by."""
-        self._stream, self._lengths = stream, np.asarray(lengths, dtype=np.float64)
+        the samples of the batch, in that unit, which is what a padded batch takes. groups: of every sample in index
+        order, all numbers or all words; a batch holds samples of one group, and a window at most one more batch for
+        each. None puts all into one. max_samples: of a batch. window: positions that are sorted together: more means
+        less padding, fewer means batches drawn from nearer by."""
+        if not isinstance(stream, SampleStream):
+            raise SettingsError(f"the stream is {stream!r}, expected a ShardStream or JoinedStreams")
+        self._stream, self._lengths = stream, _numbers("lengths", lengths)
+        self._groups = _codes(groups, stream.num_samples)
         window = whole_number("window", window)
         most = window if max_samples is None else whole_number("max_samples", max_samples)
-        self._bounds = _Bounds(float(max_padded), most, window)
+        self._bounds = _Bounds(float(_numbers("max_padded", max_padded)), most, window)
         self._check()
         self.num_left_out = int(np.count_nonzero(np.isnan(self._lengths)))
         if self.num_left_out:
             _log.info("%d of %d samples have no length and are left out", self.num_left_out, stream.num_samples)
         self.seed, self.epoch = stream.seed, stream.epoch
         self._digest = digest_of(self._lengths.astype("<f8").tobytes())
+        self._digest_of_groups = digest_of(self._groups.astype("<i8").tobytes()) if groups is not None else None
         self._start = 0  # the first batch of the epoch that is not used up
         self._passed = 0  # what a worker had passed when its state was saved; the next pass begins behind it
         self._pass = _Pass(0)
@@ -143,7 +158,7 @@ class LengthBatches:
 
     def _plan(self) -> _Epoch:
         if self._planned is None or (self._planned.seed, self._planned.epoch) != (self.seed, self.epoch):
-            self._planned = _Epoch(self._stream, self._lengths, self._bounds, self.seed, self.epoch)
+            self._planned = _Epoch(self._stream, self._lengths, self._groups, self._bounds, self.seed, self.epoch)
         return self._planned
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
@@ -225,7 +240,31 @@ class LengthBatches:
         bounds = self._bounds
         return self._stream.identity() | {
             "lengths": self._digest,
+            "groups": self._digest_of_groups,
             "max_padded": bounds.max_padded,
             "max_samples": bounds.max_samples,
             "window": bounds.window,
         }
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> np.ndarray:
+    """The values as float64. Raises SettingsError where they are no numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingsError(f"{name} is {str(values)[:100]}, expected numbers") from None
+
+
+def _codes(groups: npt.ArrayLike | None, num_samples: int) -> np.ndarray:
+    """The group of every sample as a number from 0 on, int64 of shape (num_samples,); empty where there are none.
+    Raises SettingsError."""
+    if groups is None:
+        return np.zeros(0, np.int64)
+    try:
+        given = np.asarray(groups)
+        codes: np.ndarray = np.unique(given, return_inverse=True)[1].astype(np.int64)
+    except (TypeError, ValueError):  # of words and None, or lists of several sizes
+        raise SettingsError("groups are not all numbers, or all words; give each sample's as one of them") from None
+    if given.shape != (num_samples,):
+        raise SettingsError(f"groups has shape {given.shape}, expected ({num_samples},), one of each sample")
+    return codes

@@ -160,6 +160,16 @@ def test_batches_of_like_length_are_made_over_all_streams(folders) -> None:
     assert [facts["sample"] for facts in joined.facts()] == [joined.sample(at)["__key__"] for at in range(67)]
 
 
+def test_a_batch_may_hold_one_stream_alone(folders) -> None:
+    streams = {name: ShardStream(folder) for name, folder in folders.items()}
+    of_stream = np.repeat(list(streams), [stream.num_samples for stream in streams.values()])
+    batches = LengthBatches(JoinedStreams(streams, seed=7), np.ones(67), max_padded=8, groups=of_stream)
+    found = [[name for name, _ in keys(batch)] for batch in batches]
+    assert all(len(set(names)) == 1 for names in found)
+    assert Counter(name for names in found for name in names) == SIZES
+    assert len(found) == 9
+
+
 def test_a_damaged_sample_is_left_out_under_the_name_of_its_stream(folders, tmp_path) -> None:
     for path in folders["few"].iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())

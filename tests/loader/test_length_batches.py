@@ -30,9 +30,9 @@ def folder(tmp_path_factory) -> Path:
 
 
 def of(folder: Path, lengths: np.ndarray = LENGTHS, *, window: int = 64, max_padded: float = MOST, **fields):
-    max_samples = fields.pop("max_samples", None)
+    bounds = {name: fields.pop(name, None) for name in ("max_samples", "groups")}
     stream = ShardStream(folder, seed=7, weights=False, **fields)
-    return LengthBatches(stream, lengths, max_padded=max_padded, max_samples=max_samples, window=window)
+    return LengthBatches(stream, lengths, max_padded=max_padded, window=window, **bounds)
 
 
 def numbers(folder: Path, batches) -> list[list[int]]:
@@ -128,6 +128,48 @@ def test_a_state_in_mid_pass_goes_on_with_the_next_batch(folder) -> None:
     assert numbers(folder, first + list(resumed)) == numbers(folder, of(folder))
 
 
+GROUPS = np.array(["wide", "tall", "square"])[np.random.default_rng(5).integers(0, 3, COUNT)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(world=st.integers(1, 4), after=st.integers(1, 4), taken=st.integers(0, 9), window=st.sampled_from([1, 16, 300]))
+def test_a_batch_holds_one_group_in_any_world_size(folder, world: int, after: int, taken: int, window: int) -> None:
+    how = {"groups": GROUPS, "window": window}
+    whole = numbers(folder, of(folder, **how))
+    assert all(len(set(GROUPS[batch])) == 1 for batch in whole)
+    assert all(max(LENGTHS[batch]) * len(batch) <= MOST for batch in whole)
+    assert sorted(number for batch in whole for number in batch) == list(range(COUNT))
+    used = []
+    for rank in range(world):
+        batches = of(folder, rank=rank, world_size=world, **how)
+        used += numbers(folder, [batch for batch, _ in zip(batches, range(taken), strict=False)])
+        state = batches.state_dict(taken)
+    for rank in range(after):
+        batches = of(folder, rank=rank, world_size=after, **how)
+        batches.load_state_dict(json.loads(json.dumps(state)))
+        used += numbers(folder, batches)
+    assert sorted(used) == sorted(whole)
+
+
+def test_groups_cost_at_most_a_batch_each_in_a_window(folder) -> None:
+    same = np.ones(COUNT)
+    stream = ShardStream(folder)
+    batches = LengthBatches(stream, same, max_padded=8, groups=GROUPS, window=COUNT)
+    counts = {name: int((name == GROUPS).sum()) for name in set(GROUPS)}
+    assert batches.num_batches == sum(-(-count // 8) for count in counts.values())
+    plain = LengthBatches(stream, same, max_padded=8, window=COUNT)
+    assert numbers(folder, LengthBatches(stream, same, max_padded=8, window=COUNT, groups=[0] * COUNT)) == numbers(
+        folder, plain
+    )
+    with pytest.raises(SettingsError, match="by its groups"):
+        plain.load_state_dict(batches.state_dict())
+
+
+def test_a_length_of_next_to_nothing_is_one(folder) -> None:
+    """The bound divided by it is infinite, which was an error."""
+    assert len(list(of(folder, np.full(COUNT, 5e-324), window=COUNT))) == 1
+
+
 @pytest.mark.parametrize("change", ["pass", "epoch", "state"])
 def test_a_pass_that_was_left_counts_for_nothing(folder, change: str) -> None:
     """What was still taken of it was counted for the next one: a state that was loaded lost the rest of the epoch."""
@@ -180,12 +222,21 @@ def test_no_samples_are_no_batches(folder) -> None:
         (LENGTHS, {"max_padded": 29.0}, "longer than max_padded 29, the longest 29."),
         (LENGTHS, {"max_padded": 0.0}, "expected finite numbers above 0"),
         (LENGTHS, {"max_samples": 0}, "expected finite numbers above 0"),
+        (["long"] * COUNT, {}, "expected numbers"),
+        (LENGTHS, {"max_padded": "60 s"}, "max_padded is 60 s, expected numbers"),
+        (LENGTHS, {"groups": ["wide"] * 3}, r"groups has shape \(3,\)"),
+        (LENGTHS, {"groups": [None, "wide"] * 3}, "not all numbers, or all words"),
         (LENGTHS, {"window": 2.5}, "window is 2.5, expected a whole number"),
     ],
 )
 def test_unusable_arguments_are_refused(folder, lengths, fields: dict, match: str) -> None:
     with pytest.raises(SettingsError, match=match):
         of(folder, lengths, **fields)
+
+
+def test_what_is_no_stream_is_refused(folder) -> None:
+    with pytest.raises(SettingsError, match="expected a ShardStream"):
+        LengthBatches(folder, LENGTHS, max_padded=MOST)
 
 
 def test_a_state_of_other_lengths_or_bounds_is_refused(folder) -> None:
