@@ -3,10 +3,13 @@ caption was corrected is another sample, and a difference alone would say that o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from mmlake.versions.sample_schemas import piece
 
 EDITS = pa.schema(
     [
@@ -22,17 +25,18 @@ ID = "same id"  # the source calls it the same: another medium, or another text
 
 def edits(removed: pa.Table, added: pa.Table) -> pa.Table:
     """EDITS, sorted by sample: pairs of a sample that went and one that came. Each sample is in one pair at most; who
-    has the same lead comes first, then who has one of the ids of the source.
+    has the same lead and one of the ids of the source comes first (several samples may ask of one picture), then who
+    has the same lead, then who has one of the ids.
 
     removed, added: of VERSION_SAMPLES, sorted by sample.
     """
     pairs: list[tuple[str, str, str | None, str]] = []
-    for kept, column in ((LEAD, "lead"), (ID, "sample_ids")):
+    for kept, columns in ((LEAD, ("lead", "sample_ids")), (LEAD, ("lead",)), (ID, ("sample_ids",))):
         gone: dict[str, list[str]] = {}  # key -> samples that went, the first by name last
-        for key, sample, _ in reversed(list(_keyed(removed, added, column))):
+        for key, sample, _ in reversed(list(_keyed(removed, added, columns))):
             gone.setdefault(key, []).append(sample)
         went, came = set[str](), set[str]()
-        for key, sample, modality in _keyed(added, removed, column):
+        for key, sample, modality in _keyed(added, removed, columns):
             free = gone.get(key, [])
             while free and free[-1] in went:
                 free.pop()
@@ -45,12 +49,25 @@ def edits(removed: pa.Table, added: pa.Table) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(EDITS.names, pair, strict=True)) for pair in sorted(pairs)], schema=EDITS)
 
 
-def _keyed(table: pa.Table, others: pa.Table, column: str) -> Iterator[tuple[str, str, str | None]]:
-    """(key, sample, modality) of the rows whose key the others have too; a list is a row for each of its keys."""
-    keys, theirs = table[column].combine_chunks(), others[column].combine_chunks()
-    rows = table.select(["sample", "modality"])
-    if pa.types.is_list(keys.type):
-        rows, keys, theirs = rows.take(pc.list_parent_indices(keys)), keys.flatten(), theirs.flatten()
+def _keyed(table: pa.Table, others: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
+    """(key, sample, modality) of the rows whose key, the values of these columns, the others have too; a list is a row
+    for each of its values."""
+    (places, keys), (_, theirs) = _keys(table, columns), _keys(others, columns)
+    rows = table.select(["sample", "modality"]).take(places)
     shared = pc.and_(pc.is_valid(keys), pc.is_in(keys, value_set=theirs))
     found = rows.append_column("key", keys).filter(shared).to_pydict()
     return zip(found["key"], found["sample"], found["modality"], strict=True)
+
+
+def _keys(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    """Row of the table and key of each; the key is null where one of its values is."""
+    places, keys = pa.array(np.arange(table.num_rows)), None
+    for column in columns:
+        values = piece(table[column]).take(places)
+        if pa.types.is_list(values.type):
+            parents = pc.list_parent_indices(values)
+            places, values = places.take(parents), values.flatten()
+            keys = keys.take(parents) if keys is not None else None
+        # a lead is a digest of one length, so that no two pairs of values make one key
+        keys = values if keys is None else pc.binary_join_element_wise(keys, values, " ")
+    return places, keys

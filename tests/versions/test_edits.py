@@ -63,6 +63,14 @@ def test_the_same_medium_counts_before_the_same_id() -> None:
     assert pairs(was, now) == [("b", "c", "same medium"), ("a", "d", "same medium")]
 
 
+def test_of_several_samples_of_one_medium_the_same_id_is_the_same_sample() -> None:
+    """Two questions about one picture, both with another wording: they were paired by name, crosswise."""
+    was, now = moved(("a", "x", ["1"]), ("b", "x", ["2"])), moved(("c", "x", ["2"]), ("d", "x", ["1"]))
+    assert pairs(was, now) == [("b", "c", "same medium"), ("a", "d", "same medium")]
+    more = moved(("c", "x", ["3"]), ("d", "x", ["2"]), ("e", None, ["1"]))
+    assert pairs(was, more) == [("a", "c", "same medium"), ("b", "d", "same medium")]
+
+
 def test_each_sample_is_in_one_pair() -> None:
     was, now = moved(("a", "x", ["1"]), ("b", "x", ["1"])), moved(("c", "x", ["1"]))
     assert pairs(was, now) == [("a", "c", "same medium")]
