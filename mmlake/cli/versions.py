@@ -101,7 +101,7 @@ def log(
 
 @app.command(rich_help_panel=PANEL)
 def show(
-    version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")],
+    version: Annotated[str, typer.Argument(help="Version, branch, tag, id, or BRANCH@TIME.")],
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
@@ -185,7 +185,7 @@ def draw_curve(out: Console, title: str, estimated: Mapping[str, Mapping[str, An
 
 @app.command(rich_help_panel=PANEL)
 def diff(
-    before: Annotated[str, typer.Argument(help="Version, branch, tag, id or the first characters of an id.")],
+    before: Annotated[str, typer.Argument(help="Version, branch, tag, id, its first characters, or BRANCH@TIME.")],
     after: Annotated[str, typer.Argument(help="The same, for the newer one.")],
     samples: Annotated[
         bool, typer.Option("--samples", help="List the samples too, not only their number by cause.")
@@ -247,13 +247,13 @@ def branch(
 @app.command(rich_help_panel=PANEL)
 def rollback(
     name: Annotated[str, typer.Argument(help="Branch to move back.")],
-    to: Annotated[str, typer.Argument(help="A version that the branch was at before.")],
+    to: Annotated[str, typer.Argument(help="A version that the branch was at before; BRANCH@TIME is one.")],
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
     """Move a branch back to an earlier version. At once: only the reference moves.
 
-    Example: `mmlake rollback curated curated-v001`
+    Example: `mmlake rollback curated curated-v001`, `mmlake rollback curated curated@2026-11-30`
     """
     id_ = open_lake(lake).versions.rollback(name, to)
     emit({"branch": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"branch {name} is back at {id_}"))
@@ -261,7 +261,7 @@ def rollback(
 
 @app.command(rich_help_panel=PANEL)
 def verify(
-    version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")],
+    version: Annotated[str, typer.Argument(help="Version, branch, tag, id, or BRANCH@TIME.")],
     clock: Annotated[
         int,
         typer.Option(

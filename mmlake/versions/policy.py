@@ -1,4 +1,4 @@
-"""Nothing that a recipe denies is ever published, whoever selected it."""
+"""Nothing that a recipe denies is ever published, and nothing twice, whoever selected it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
 from mmlake.recipes import Recipe
+from mmlake.versions.sample_schemas import piece
 
 
 def check_policy(samples: pa.Table, recipe: Recipe) -> None:
@@ -30,3 +31,18 @@ def check_policy(samples: pa.Table, recipe: Recipe) -> None:
                 f"'{recipe.name}' does not admit; select the samples with that recipe"
             )
         start += len(lists)
+
+
+def check_once(samples: pa.Table, excluded: pa.Table) -> None:
+    """Raises ContractBroken where a sample is there twice, or is in the version and out of it at once."""
+    names, out = samples["sample"], excluded.filter(excluded["is_whole"])["sample"]
+    if names.null_count or pc.count_distinct(names).as_py() != len(names):
+        raise ContractBroken(
+            f"{len(names)} rows selected hold {pc.count_distinct(names).as_py()} distinct samples; every sample must "
+            "stand there once"
+        )
+    both = names.filter(pc.is_in(names, value_set=piece(out)))
+    if len(both):
+        raise ContractBroken(
+            f"{len(both)} samples are selected and excluded at once, such as {both[0]}; select them again"
+        )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from mmlake import checked_json
 from mmlake.durable import make_directory, put_in_place
-from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
+from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import waiting_lock
 from mmlake.recipes import Recipe
 from mmlake.records import digest_of, is_digest
@@ -29,9 +29,10 @@ from mmlake.versions.counts import Tally
 from mmlake.versions.diff import Diff, Side, compare
 from mmlake.versions.drafts import Drafts
 from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
-from mmlake.versions.policy import check_policy
+from mmlake.versions.past import AT, version_at
+from mmlake.versions.policy import check_once, check_policy
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
-from mmlake.versions.sample_schemas import EXCLUDED, PART, VERSION_SAMPLES, piece
+from mmlake.versions.sample_schemas import EXCLUDED, PART, VERSION_SAMPLES
 from mmlake.versions.segments import Segment, Segments, cut, unlike
 
 _PREFIX = re.compile(r"[0-9a-f]{4,63}")
@@ -73,7 +74,7 @@ class VersionStore:
         """
         samples = _conformed(samples, VERSION_SAMPLES)
         left_out = _conformed(excluded, EXCLUDED) if excluded is not None else EXCLUDED.empty_table()
-        _check_once(samples, left_out)
+        check_once(samples, left_out)
         check_policy(samples, recipe)
         if name is not None:
             safe_name(name)
@@ -112,8 +113,8 @@ class VersionStore:
         return sorted(path.stem for path in (self.root / "manifests").glob("*.json"))
 
     def resolve(self, ref: str) -> str:
-        """The manifest id that a branch, a tag, an id or a unique prefix of one (4 characters or more) names. Raises
-        RefMissing."""
+        """The manifest id that a branch, a tag, an id or a unique prefix of one (4 characters or more) names, or that a
+        branch was at (BRANCH@TIME, see `past`). Raises RefMissing."""
         if (named := self._named(ref)) is not None:
             return named
         found = (
@@ -341,6 +342,8 @@ class VersionStore:
 
     def _named(self, ref: str) -> str | None:
         try:
+            if AT in ref:
+                return version_at(ref, self._refs.log)
             return self._refs.get("branches", ref) or self._refs.get("tags", ref)
         except SettingsError:
             return None  # such a name cannot exist
@@ -382,18 +385,3 @@ def _write_once(path: Path, text: str) -> None:
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with the schema's columns."""
     return table.select(schema.names).cast(schema)
-
-
-def _check_once(samples: pa.Table, excluded: pa.Table) -> None:
-    """Raises ContractBroken where a sample is there twice, or is in the version and out of it at once."""
-    names, out = samples["sample"], excluded.filter(excluded["is_whole"])["sample"]
-    if names.null_count or pc.count_distinct(names).as_py() != len(names):
-        raise ContractBroken(
-            f"{len(names)} rows selected hold {pc.count_distinct(names).as_py()} distinct samples; every sample must "
-            "stand there once"
-        )
-    both = names.filter(pc.is_in(names, value_set=piece(out)))
-    if len(both):
-        raise ContractBroken(
-            f"{len(both)} samples are selected and excluded at once, such as {both[0]}; select them again"
-        )
