@@ -24,7 +24,7 @@ from mmlake.cli.app import (
     open_landing,
 )
 from mmlake.drawing import shown, table
-from mmlake.errors import SettingsError
+from mmlake.errors import RowsUnreadable, SettingsError
 from mmlake.progress import Advance
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class _Source:
     places: Places
     num_shards: int
     about: dict[str, Any] = field(default_factory=dict)
+    num_absent: int = 0  # digests of the version that the items have no more
 
 
 VersionArgument = Annotated[
@@ -74,7 +75,12 @@ MaterializeOption = Annotated[
     ),
 ]
 OnErrorOption = Annotated[
-    str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")
+    str,
+    typer.Option(
+        "--on-error",
+        help="Rows whose bytes cannot be read, and what of a version no source has any more: error, warn, drop_row or "
+        "drop_sample.",
+    ),
 ]
 FiltersOption = Annotated[
     list[str] | None,
@@ -155,12 +161,13 @@ def rows(
         is_read = materialize != "never"
         source = _of_landing(landing, version, shard, lists, settings, with_bytes=is_read, batch_bytes=how.part_bytes)
     else:
-        source = _of_lake(lake, version, shard, lists, settings, distinct=distinct)
+        source = _of_lake(lake, version, shard, lists, settings, distinct=distinct, on_error=on_error)
     tree = Settings.load(settings)
     with _bar(source.num_shards, quiet=as_json) as bars:
         done = _export(source, out, bars, to=to, chosen=chosen, moment=materialize, how=how, tree=tree, lists=lists)
     files = [file.name for file in done.written.files]
     data = {"out": str(out), "files": files, "provenance": str(out / "_provenance.json"), **done.to_dict()}
+    data["num_absent"] = source.num_absent
     emit(data, as_json=as_json, draw=lambda screen: _draw(screen, data))
 
 
@@ -224,9 +231,16 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _of_lake(
-    root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, distinct: bool
+    root: Path,
+    version: str,
+    shards: list[str] | None,
+    lists: dict[str, Any],
+    settings: Path | None,
+    *,
+    distinct: bool,
+    on_error: str,
 ) -> _Source:
-    from mmlake.rows.lake_rows import lake_rows, lake_shards
+    from mmlake.rows.lake_rows import absent, lake_rows, lake_shards
     from mmlake.rows.materialize import Places
     from mmlake.tables import Slot
 
@@ -238,6 +252,13 @@ def _of_lake(
     opened = open_lake(root, settings)
     id_ = opened.versions.resolve(version) if version else None
     digests = None if id_ is None else opened.versions.items(id_).column("parent_digest").unique().to_pylist()
+    gone = [] if digests is None else absent(opened.tables, digests)
+    if gone and on_error == "error":
+        raise RowsUnreadable(
+            f"{version} has {len(gone)} texts and media, such as {gone[0]}, that no source of the lake has any more: "
+            f"there are no rows of them; all of them are in {opened.shards_dir / str(id_)} (docs/loader.md), and "
+            "`--on-error warn` writes the rows that are left"
+        )
     chosen = list(dict.fromkeys(shards)) if shards else lake_shards(opened.tables)
     stamps = {
         str(slot): stamp.data_version
@@ -245,14 +266,15 @@ def _of_lake(
         for modality in opened.tables.modalities("items")
         if (stamp := opened.tables.stamp(slot := Slot("items", modality, key)))
     }
-    about = {"lake": str(root), "version": version or None, "manifest": id_, "tables": stamps}
+    about = {"lake": str(root), "version": version or None, "manifest": id_, "tables": stamps, "num_absent": len(gone)}
 
     def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
         return lake_rows(
             opened.tables, shards=chosen, digests=digests, is_distinct=distinct, fields=lists["fields"], advance=advance
         )
 
-    return _Source(batches, Places(store=opened.store, settings=opened.settings.sources), len(chosen), about)
+    places = Places(store=opened.store, settings=opened.settings.sources)
+    return _Source(batches, places, len(chosen), about, len(gone))
 
 
 def _of_landing(
@@ -324,6 +346,7 @@ def _draw(screen: Console, data: dict[str, Any]) -> None:
         [name, data[key]]
         for name, key in (
             ("written without bytes (warn)", "num_failed"),
+            ("of the version, in no source any more (warn)", "num_absent"),
             ("samples", "num_samples"),
             ("samples renamed", "num_renamed"),
         )

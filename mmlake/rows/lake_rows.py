@@ -70,6 +70,18 @@ def lake_rows(
         advance(1)
 
 
+def absent(tables: Tables, digests: Collection[str]) -> list[str]:
+    """Which of these digests no items table has, sorted: of a version whose sources changed since, what `lake_rows`
+    does not give."""
+    left = pa.array(sorted(digests), pa.string())
+    for modality in tables.modalities(ITEMS.name):
+        for shard in tables.shards(ITEMS.name, modality):
+            held = tables.read(Slot(ITEMS.name, modality, shard), columns=["digest"])["digest"]
+            left = left.filter(pc.invert(pc.is_in(left, value_set=held.combine_chunks())))
+    found: list[str] = left.to_pylist()
+    return found
+
+
 def _items(tables: Tables, shard: str) -> pa.Table:
     parts = [
         tables.read(Slot(ITEMS.name, modality, shard))

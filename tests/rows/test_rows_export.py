@@ -171,6 +171,23 @@ def test_a_version_is_written_with_its_items_alone_each_time_that_they_occur(lak
     assert texts == [make.prose(9), make.prose(9), make.prose(11)]
 
 
+def test_a_version_whose_source_changed_is_not_written_short_without_a_word(lake: Lake, run, tmp_path: Path) -> None:
+    """Samples lost parts, or were not there, and the command ended well."""
+    now = lake.versions.samples("v1")
+    text = lake.store.put(b"what a file said before it was corrected")
+    row = {"position": 0, "role": "document", "modality": "text", "digest": text, "parent_digest": text}
+    before = now.slice(0, 1).to_pylist()[0] | {"sample": text, "lead": text, "modality": "text", "parts": [row]}
+    samples = pa.concat_tables([now, pa.Table.from_pylist([before], schema=VERSION_SAMPLES)])
+    lake.versions.build(samples, recipe=RECIPES["everything"], settings_digest="0", encoders={}, name="older")
+    with pytest.raises(RowsUnreadable, match=f"older has 1 texts and media, such as {text}, that no source"):
+        run("older", "--lake", lake.root)
+    assert not list((tmp_path / "out").glob("*.parquet"))
+    data = run("older", "--lake", lake.root, "--on-error", "warn")
+    assert data["num_absent"] == 1
+    assert json.loads(Path(data["provenance"]).read_text())["writes"][0]["from"]["num_absent"] == 1
+    assert run("v1", "--lake", lake.root, out="now")["num_absent"] == 0
+
+
 def test_a_distinct_version_has_each_item_once(lake: Lake, run, tmp_path: Path) -> None:
     run("v1", "--lake", lake.root, "--distinct")
     content = [row for row in rows_in(tmp_path / "out").to_pylist() if row["modality"] != "metadata"]
