@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ from mmlake.errors import RefMissing
 from mmlake.versions.refs import Move
 
 AT = "@"  # no name of a ref has one
+_TIME = re.compile(r"[0-9TWZ:.,+-]+")
 
 
 def version_at(ref: str, log: Callable[[str], list[Move]]) -> str:
@@ -19,6 +21,8 @@ def version_at(ref: str, log: Callable[[str], list[Move]]) -> str:
     version that is known."""
     branch, _, text = ref.partition(AT)
     try:
+        if not _TIME.fullmatch(text):  # any character would part day and hour, also one that parts directories
+            raise ValueError(text)
         time = datetime.fromisoformat(text)
     except ValueError:
         raise RefMissing(

@@ -60,6 +60,7 @@ def test_what_a_branch_was_is_read_compared_tagged_and_rolled_back_to(moved) -> 
         ("main@yesterday", "'yesterday' of 'main@yesterday' is no time"),
         ("main@", "'' of 'main@' is no time"),
         ("main@2026-13-01", "is no time"),
+        ("main@2026-03-02/18:00", "is no time"),  # refs name files
         ("mian@2026-03-02", "there is no branch 'mian'"),
         ("@2026-03-02", "no version, branch or tag is called '@2026-03-02'"),
         ("../main@2026-03-02", "no version, branch or tag is called"),
