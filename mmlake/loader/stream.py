@@ -7,7 +7,7 @@ import resource
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -129,11 +129,16 @@ class ShardStream(SampleStream):
         return [key for place in range(len(self._shards)) for key in self._shard(place).keys]
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """What the JSON member of every sample says, in index order; reads no medium. Raises ShardCorrupt."""
-        for place, entry in enumerate(self._shards):
-            shard = self._shard(place)
-            for number in range(entry.num_samples):
-                yield checked_json.loads(shard.member(number, "json"))
+        """What the JSON member of every sample says, in index order; reads no medium. Raises ShardCorrupt; where
+        `on_corrupt` is "skip", an empty dict stands for what is damaged, which `skipped` lists."""
+        for number in range(self.num_samples):
+            yield self._or_skip(number, self._facts_of) or {}
+
+    def _facts_of(self, number: int) -> dict[str, Any]:
+        place = bisect_right(self._ends, number)
+        within = number - (self._ends[place - 1] if place else 0)
+        found: dict[str, Any] = checked_json.loads(self._shard(place).member(within, "json"))
+        return found
 
     def modalities(self) -> list[str]:
         """The modality of every sample in index order."""
@@ -181,12 +186,15 @@ class ShardStream(SampleStream):
 
     def sample_or_skip(self, number: int) -> dict[str, Any] | None:
         """As `sample`; None where it is damaged and `on_corrupt` is "skip", which lists it in `skipped`."""
+        return self._or_skip(number, self.sample)
+
+    def _or_skip(self, number: int, read: Callable[[int], dict[str, Any]]) -> dict[str, Any] | None:
         place = bisect_right(self._ends, number)
         name = self._shards[place].name
         if name in self.skipped:
             return None
         try:
-            return self.sample(number)
+            return read(number)
         except SampleCorrupt as error:
             self._skip(f"{name}/{number}", str(error), error)
         except ShardCorrupt as error:

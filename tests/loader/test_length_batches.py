@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake.errors import SettingsError
+from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import LengthBatches, ShardStream
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, write_shards
 from mmlake.store import BlobStore
 from tests.made_samples import part, sample, samples_table
 
@@ -126,6 +126,22 @@ def test_a_state_in_mid_pass_goes_on_with_the_next_batch(folder) -> None:
     resumed = of(folder)
     resumed.load_state_dict(pickle.loads(pickle.dumps(batches)).state_dict())
     assert numbers(folder, first + list(resumed)) == numbers(folder, of(folder))
+
+
+def test_what_is_damaged_has_no_length_and_is_left_out(folder, tmp_path) -> None:
+    """One shard that was gone let nobody read the lengths of the others."""
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "image-000001.tar").unlink()
+    stream = ShardStream(tmp_path, on_corrupt="skip")
+    lengths = [facts["parts"][0]["size_bytes"] if facts else np.nan for facts in stream.facts()]
+    before, gone = (shard.num_samples for shard in ShardIndex.read(folder).shards[:2])
+    assert np.flatnonzero(np.isnan(lengths)).tolist() == list(range(before, before + gone))
+    assert list(stream.skipped) == ["image-000001"]
+    batches = LengthBatches(stream, lengths, max_padded=1000)
+    assert sum(len(batch) for batch in batches) == COUNT - gone == COUNT - batches.num_left_out
+    with pytest.raises(ShardCorrupt):
+        list(ShardStream(tmp_path).facts())
 
 
 GROUPS = np.array(["wide", "tall", "square"])[np.random.default_rng(5).integers(0, 3, COUNT)]
