@@ -258,7 +258,7 @@ _ENTRIES = (
         name="transcript_drift",
         severity="P2",
         what="The times of the transcript leave those of its speech by more than half a second; its words were laid on "
-        "the speech where 30 s windows show it to be.",
+        "the speech where windows of 30 s or, of another cut of a film, all of its lines together show it to be.",
         fix="Nothing needs to be done for the words of the alignments; correct the times of the cues at the source, or "
         "recognize the recording in parts of ten minutes.",
     ),

@@ -160,12 +160,6 @@ def test_subtitles_of_another_release_lie_on_their_speech(shift_s: float, speed:
         assert found.corrected([cue])[0].start_s == pytest.approx(at_s, abs=0.3)
 
 
-def test_a_part_that_another_cut_of_a_film_has_more_moves_no_other_part() -> None:
-    spans = spoken(8)
-    late = cues_of(spans, lambda at_s: 0.0 if at_s < 700 else 40.0)
-    assert drift_of(late, detected(spans, 8), DURATION_S) is None
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_no_offset_is_made_up_for_the_words_of_another_film(seed: int) -> None:
     assert drift_of(cues_of(spoken(seed)), detected(spoken(seed + 100), seed), DURATION_S) is None

@@ -41,6 +41,7 @@ class _Transcribed:
     flac: bytes
     speech: tuple[tuple[float, float], ...] = ()  # where somebody speaks
     drift_s: float | None = None  # the largest that was taken back
+    num_missing: int = 0  # cues of a part that the sound lacks
 
 
 def alignments(
@@ -99,7 +100,13 @@ def _transcribed(track: dict[str, Any], *, store: Blobs) -> Iterator[_Transcribe
     if drift is None:
         yield _Transcribed(cues, _is_recognized(track), flac, speech)
     else:
-        yield _Transcribed(drift.corrected(cues), _is_recognized(track), flac, speech, drift.worst_s)
+        corrected = drift.corrected(cues)
+        num_missing = sum(_lasts(before) and not _lasts(after) for before, after in zip(cues, corrected, strict=True))
+        yield _Transcribed(corrected, _is_recognized(track), flac, speech, drift.worst_s, num_missing)
+
+
+def _lasts(cue: Cue) -> bool:
+    return cue.start_s is not None and cue.end_s is not None and cue.end_s - cue.start_s > 0.01
 
 
 def _is_recognized(track: dict[str, Any]) -> bool:
@@ -119,6 +126,8 @@ def _aligned(item: _Transcribed, *, aligner: Aligner) -> Alignment:
     if item.drift_s is None or found.code is not None:
         return found
     reason = f"drift_s={item.drift_s:+.2f} s not in [-{MAX_DRIFT_S:g}, {MAX_DRIFT_S:g}]; the words are realigned"
+    if item.num_missing:
+        reason += f"; num_missing_cues={item.num_missing} of a part that the sound lacks"
     return replace(found, code=_DRIFTS, reason=reason)
 
 

@@ -3,8 +3,9 @@ half an hour, and a step of a subtitle file by a second.
 
 Enters: cues with their times, and the spans in which somebody speaks. Leaves: how late the cues are, over time, and
 cues whose times follow the sound again. Windows of 30 s slide over the recording; in each the mask of the words is
-correlated with the mask of the speech. Where few agree, the cues may be of a rendition at another speed, and are
-measured at those of cinema and television. Nothing here decodes sound.
+correlated with the mask of the speech. Cues of another release, whose lags jump or are beyond the reach of windows, are
+found by all of them together (`piecewise_lags.py`), also at the speeds of cinema and television. Nothing here decodes
+sound.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.preprocess.transcripts.piecewise_lags import PiecewiseLags, piecewise_lags, time_mask
 from mmlake.preprocess.transcripts.subtitles import Cue
 
 # W windows, L lags
@@ -22,7 +24,6 @@ MAX_DRIFT_S = 0.5  # what may remain: subtitles appear a little before a word an
 _STEP_S = 0.05  # of the masks
 _WINDOW_S, _HOP_S = 30.0, 10.0
 _MAX_LAG_S = 15.0  # to either side; recognizers drift by 8 to 12 s in an hour
-_MAX_OFFSET_S = 120.0  # of all cues, as where subtitles are for another release: logos, a summary of what came before
 _MIN_CORRELATION = 0.55  # of the masks; unrelated ones reach .45 at their best lag
 _MIN_LEAD = 0.1  # over the best correlation elsewhere
 _LEAD_APART_S = 1.0
@@ -66,20 +67,19 @@ class Drift:
         return time_s - float(np.interp(time_s, self.times_s, self.late_s))
 
 
-def drift_of(cues: Sequence[Cue], speech: Sequence[tuple[float, float]], duration_s: float) -> Drift | None:
+def drift_of(cues: Sequence[Cue], speech: Sequence[Span], duration_s: float) -> Drift | None:
     """The drift of the cues against where somebody speaks; None where it is nowhere above MAX_DRIFT_S in windows that
     agree with their neighbours, or cannot be measured."""
     timed = [(cue.start_s, cue.end_s) for cue in cues if cue.start_s is not None and cue.end_s is not None]
     if not timed or not speech:
         return None
-    found = plain = _at_speed(timed, speech, duration_s, 1.0)
+    found = _at_speed(timed, speech, duration_s, 1.0)
+    release = _release(timed, speech, duration_s)
+    if release is not None:
+        return _of_release(release, found, timed, speech, duration_s)
     if found.agreement < _SURE:  # else no other speed is tried
         found = max(found, *(_at_speed(timed, speech, duration_s, speed) for speed in _SPEEDS), key=_Found.agreement_of)
-        # cues of which many are at their speech are not moved as one
-        far = [] if plain.agreement >= _MIN_AGREEING else _far_off(timed, speech, duration_s)
-        found = max([found, *far], key=_Found.agreement_of)
-    late_s = found.drift.late_s
-    is_drift = np.count_nonzero(np.abs(late_s) > MAX_DRIFT_S) >= _MIN_WINDOWS and found.agreement >= _MIN_AGREEING
+    is_drift = found.num_late >= _MIN_WINDOWS and found.agreement >= _MIN_AGREEING
     return found.drift if is_drift else None
 
 
@@ -90,32 +90,53 @@ class _Found:
     drift: Drift
     agreement: float  # windows that agree with their neighbours, as a share of those in which both can be measured
 
+    @property
+    def num_late(self) -> int:
+        """Windows that are further off than may remain."""
+        return int(np.count_nonzero(np.abs(self.drift.late_s) > MAX_DRIFT_S))
+
     def agreement_of(self) -> float:
         """What of several is compared."""
         return self.agreement
 
 
-def _far_off(timed: Sequence[Span], speech: Sequence[Span], duration_s: float) -> list[_Found]:
-    """At each speed, what windows find around the offset at which all cues together are most alike to the speech: where
-    that is beyond the reach of windows around 0, and nearly all of them agree."""
-    found = []
-    for speed in (1.0, *_SPEEDS):
-        own = [(start_s / speed, end_s / speed) for start_s, end_s in timed]
-        length_s = min(duration_s + _MAX_OFFSET_S, max(end_s for _, end_s in own))  # what is later is nobody's words
-        offset_s = _offset(_mask(own, length_s), _mask(speech, duration_s))
-        if abs(offset_s) > _MAX_LAG_S:
-            found.append(_at_speed(timed, speech, duration_s, speed, offset_s=offset_s))
-    return [one for one in found if one.agreement >= _SURE]
+def _release(timed: Sequence[Span], speech: Sequence[Span], duration_s: float) -> tuple[float, PiecewiseLags] | None:
+    """(the speed of the film that all cues together are for, their lags at it); None where they are for none."""
+    plain = piecewise_lags(timed, speech, duration_s)
+    if plain is not None and plain.num_stretches == 1:
+        return 1.0, plain
+    # several lags may be the steps of a stair that goes up at another speed
+    others = ((speed, piecewise_lags(_slowed(timed, speed), speech, duration_s)) for speed in _SPEEDS)
+    found = [(speed, lags) for speed, lags in ((1.0, plain), *others) if lags is not None]
+    return max(found, key=lambda one: one[1].evidence) if found else None
 
 
-def _offset(words: NDArray[np.float32], spoken: NDArray[np.float32]) -> float:
-    """How much later the words come than the speech, of at most two minutes to either side the most alike."""
-    size = 1 << (len(words) + len(spoken)).bit_length()
-    of_words, of_speech = (np.fft.rfft(one - one.mean(), size) for one in (words, spoken))
-    alike = np.fft.irfft(of_words * np.conj(of_speech), size)
-    reach = min(round(_MAX_OFFSET_S / _STEP_S), size // 2 - 1)
-    near = np.concatenate([alike[-reach:], alike[: reach + 1]])
-    return float((int(np.argmax(near)) - reach) * _STEP_S)
+def _of_release(
+    release: tuple[float, PiecewiseLags],
+    plain: _Found,
+    timed: Sequence[Span],
+    speech: Sequence[Span],
+    duration_s: float,
+) -> Drift | None:
+    """The drift by windows around the one offset of all cues, which are exact to less than the steps of lags; by lags
+    where they jump, or few windows agree."""
+    speed, lags = release
+    if speed == 1.0 and np.abs(lags.late_s).max() <= MAX_DRIFT_S:
+        return None  # what single windows show is chance
+    if lags.num_stretches == 1:
+        offset_s = float(np.median(lags.late_s))
+        is_near = speed == 1.0 and abs(offset_s) <= _MAX_LAG_S
+        found = plain if is_near else _at_speed(timed, speech, duration_s, speed, offset_s=offset_s)
+        if found.agreement >= _SURE and found.num_late >= _MIN_WINDOWS:
+            return found.drift
+    # beyond the ends as at them, on the clock of the film
+    times_s = np.array([min(0.0, lags.times_s[0]), *lags.times_s, max(lags.times_s[-1], timed[-1][1] / speed)])
+    late_s = np.array([lags.late_s[0], *lags.late_s, lags.late_s[-1]])
+    return Drift(times_s=times_s * speed, late_s=late_s + times_s * (speed - 1))
+
+
+def _slowed(timed: Sequence[Span], speed: float) -> list[Span]:
+    return [(start_s / speed, end_s / speed) for start_s, end_s in timed]
 
 
 def _at_speed(
@@ -125,7 +146,7 @@ def _at_speed(
     those of the nearest windows."""
     own = [(start_s / speed - offset_s, end_s / speed - offset_s) for start_s, end_s in timed]
     length_s = max(duration_s, max(end_s for _, end_s in own))
-    words, spoken = _mask(own, length_s), _mask(speech, length_s)
+    words, spoken = time_mask(own, length_s, _STEP_S), time_mask(speech, length_s, _STEP_S)
     window, hop = round(_WINDOW_S / _STEP_S), round(_HOP_S / _STEP_S)
     starts = range(0, max(1, len(words) - window // 2), hop)
     found = [(start, _lag(words, spoken, start, window)) for start in starts]
@@ -139,13 +160,6 @@ def _at_speed(
         times_s, late_s = np.array([-offset_s, *times_s, length_s]), np.array([late_s[0], *late_s, late_s[-1]])
     cue_times_s = (times_s + offset_s) * speed
     return _Found(Drift(times_s=cue_times_s, late_s=late_s + cue_times_s - times_s), agreement)
-
-
-def _mask(spans: Sequence[tuple[float, float]], length_s: float) -> NDArray[np.float32]:
-    mask = np.zeros(round(length_s / _STEP_S) + 1, np.float32)
-    for start_s, end_s in spans:
-        mask[max(0, round(start_s / _STEP_S)) : max(0, round(end_s / _STEP_S))] = 1.0
-    return mask
 
 
 def _is_paused(mask: NDArray[np.float32]) -> bool:
