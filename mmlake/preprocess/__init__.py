@@ -22,7 +22,7 @@ from mmlake.preprocess.tiling.check import check_tiling
 from mmlake.preprocess.tiling.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
 from mmlake.preprocess.tiling.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
 from mmlake.preprocess.tracks import ITEM_COLUMNS, track_parts, tracks
-from mmlake.preprocess.transcripts.alignments import alignments
+from mmlake.preprocess.transcripts.alignments import alignments, has_words
 from mmlake.preprocess.transcripts.recognition import RECOGNIZERS, Recognizer
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "UnitSettings",
     "alignments",
     "check_tiling",
+    "has_words",
     "spans_of",
     "track_parts",
     "tracks",

@@ -164,11 +164,12 @@ def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tupl
     """Item -> (words, confidence) of its alignment that is sound, else of its first."""
     if lake.tables.stamp(slot) is None:
         return {}
-    table = lake.tables.read(slot, columns=["digest", "status", "confidence", "words"])
+    table = lake.tables.read(slot, columns=["digest", "status", "error_code", "confidence", "words"])
     found: dict[str, tuple[list[dict[str, Any]], float | None]] = {}
     for row in table.filter(pc.is_in(table["digest"], value_set=parents.combine_chunks())).to_pylist():
-        if row["digest"] not in found or (row["status"] == "ok" and not found[row["digest"]][0]):
-            found[row["digest"]] = row["words"] if row["status"] == "ok" else [], row["confidence"]
+        is_sound = preprocess.has_words(row)
+        if row["digest"] not in found or (is_sound and not found[row["digest"]][0]):
+            found[row["digest"]] = row["words"] if is_sound else [], row["confidence"]
     return found
 
 

@@ -71,6 +71,7 @@ _WORD = pa.struct(
         required("score", pa.float32(), "0..1; 0 where the times are those of a cue, spread over its words"),
     ]
 )
+CUE_LAG = pa.struct([required("time_s", pa.float64()), required("late_s", pa.float64())])
 _CUE = pa.struct(
     [
         required("text", pa.string()),
@@ -187,7 +188,7 @@ TRACKS = TableSchema(
 
 ALIGNMENTS = TableSchema(
     name="alignments",
-    version=1,
+    version=2,
     key=("digest", "transcript_digest"),
     arrow=pa.schema(
         [
@@ -207,13 +208,19 @@ ALIGNMENTS = TableSchema(
                 "confidence", pa.float64(), "that the sound says the transcript, 0..1; null where it cannot be judged"
             ),
             required("words", pa.list_(_WORD), "in order of time; empty where the transcript does not match"),
+            optional(
+                "cue_lags",
+                pa.list_(CUE_LAG),
+                "where the cues of the track drift: how many seconds they come after their speech at times of theirs, "
+                "in order, interpolated between them; null where they do not",
+            ),
         ]
     ),
 )
 
 UNITS = TableSchema(
     name="units",
-    version=1,
+    version=2,
     key=("parent_digest", "position"),
     arrow=pa.schema(
         [
@@ -237,6 +244,7 @@ UNITS = TableSchema(
             required("status", pa.string(), "ok or unreadable"),
             optional("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
             optional("error", pa.string(), "reason, where status is unreadable"),
+            optional("cue_lags", pa.list_(CUE_LAG), "those of the item's alignment; null for gaps"),
         ]
     ),
 )

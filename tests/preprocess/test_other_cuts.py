@@ -105,3 +105,14 @@ def test_lags_of_times_that_nothing_has_take_no_more_memory() -> None:
 def test_cues_that_say_nothing_have_no_lags(cues: list[Span]) -> None:
     assert piecewise_lags(cues, spoken(43), DURATION_S) is None
     assert piecewise_lags(spoken(43), cues, DURATION_S) is None
+
+
+@pytest.mark.parametrize("part_s", [300.0, 400.0])
+def test_cues_of_which_a_third_is_right_have_no_lag(part_s: float) -> None:
+    """As those of another speed are, where they cross the right times: minutes say more for one lag than all else says
+    against it."""
+    for seed in range(70, 80):
+        spans = spoken(seed, 1200.0)
+        cues = [(start_s + 20, end_s + 20) for start_s, end_s in spans if end_s < part_s]
+        cues += [(start_s + 20, end_s + 20) for start_s, end_s in spoken(seed + 500, 1200.0) if start_s > part_s]
+        assert piecewise_lags(cues, detected(spans, seed), 1200.0) is None

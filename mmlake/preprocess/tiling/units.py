@@ -24,6 +24,7 @@ from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
 from mmlake.preprocess.tiling.check import TIME_AXIS, named
+from mmlake.preprocess.tiling.cue_times import LAGS, Lags, lags_by, with_cue_times
 from mmlake.preprocess.tiling.places import (
     Spoken,
     film_places,
@@ -36,6 +37,7 @@ from mmlake.preprocess.tiling.silences import Levels, levels_of, read_levels
 from mmlake.preprocess.tiling.splitting import Piece, split
 from mmlake.preprocess.tiling.unit_tracks import GAP, WHOLE
 from mmlake.preprocess.transcripts.align import MISMATCH
+from mmlake.preprocess.transcripts.alignments import has_words
 from mmlake.preprocess.transcripts.utterances import of_cues, of_speech, of_words
 from mmlake.progress import Advance, silent
 from mmlake.store import Blobs, checked_file
@@ -96,6 +98,8 @@ def units(
     if splitter is None:
         advance(tracks.num_rows)
         return _whole(tracks)
+    lags = lags_by("digest", alignments)
+    tracks = with_cue_times(tracks, lags)
     is_long = _is_long(tracks, settings)
     is_cut = is_long | _with_gaps(tracks, ~is_long, splitter, settings)
     cut, rest = tracks.filter(pa.array(is_cut)), tracks.filter(pa.array(~is_cut))
@@ -125,7 +129,17 @@ def units(
     _log.info(
         "units: %d items are whole, %d are cut to %d spans and gaps", tracks.num_rows - num_cut, num_cut, len(rows)
     )
-    return schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table]))
+    return _with_lags(schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table])), lags)
+
+
+def _with_lags(found: pa.Table, lags: Mapping[str, Lags]) -> pa.Table:
+    """The units with how late the cues of their items are."""
+    if not lags:
+        return found
+    names = zip(found["parent_digest"].to_pylist(), found["kind"].to_pylist(), strict=True)
+    field = schemas.UNITS.arrow.field(LAGS)
+    column = pa.array([None if kind == GAP else lags.get(parent) for parent, kind in names], field.type)
+    return found.set_column(found.column_names.index(LAGS), field, column)
 
 
 def _is_long(tracks: pa.Table, settings: UnitSettings) -> np.ndarray:
@@ -165,7 +179,7 @@ def _words(alignments: pa.Table | None, digests: pa.ChunkedArray) -> dict[str, l
     found: dict[str, list[_Aligned]] = {}
     alignments = alignments.select(["digest", "status", "error_code", "words"])
     for row in alignments.filter(pc.is_in(alignments["digest"], value_set=digests.combine_chunks())).to_pylist():
-        words = row["words"] if row["status"] == "ok" else []
+        words = row["words"] if has_words(row) else []
         found.setdefault(row["digest"], []).append((row["error_code"], words))
     return found
 

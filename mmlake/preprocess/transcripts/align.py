@@ -60,6 +60,7 @@ class Alignment:
     words: list[Word] = field(default_factory=list)
     code: int | None = None  # of the error catalogue, where there are no word times or they are only those of cues
     reason: str | None = None
+    cue_lags: tuple[tuple[float, float], ...] = ()  # (time of cues, how late they are), where they drift
 
 
 @dataclass(frozen=True, slots=True)

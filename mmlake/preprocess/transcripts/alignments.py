@@ -7,7 +7,7 @@ is decoded: the sound is the mono track that the tracks step keeps.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,6 +42,7 @@ class _Transcribed:
     speech: tuple[tuple[float, float], ...] = ()  # where somebody speaks
     drift_s: float | None = None  # the largest that was taken back
     num_missing: int = 0  # cues of a part that the sound lacks
+    cue_lags: tuple[tuple[float, float], ...] = ()  # that were taken back
 
 
 def alignments(
@@ -102,7 +103,7 @@ def _transcribed(track: dict[str, Any], *, store: Blobs) -> Iterator[_Transcribe
     else:
         corrected = drift.corrected(cues)
         num_missing = sum(_lasts(before) and not _lasts(after) for before, after in zip(cues, corrected, strict=True))
-        yield _Transcribed(corrected, _is_recognized(track), flac, speech, drift.worst_s, num_missing)
+        yield _Transcribed(corrected, _is_recognized(track), flac, speech, drift.worst_s, num_missing, drift.knots)
 
 
 def _lasts(cue: Cue) -> bool:
@@ -123,6 +124,7 @@ def _aligned(item: _Transcribed, *, aligner: Aligner) -> Alignment:
             for cue in item.cues
         ]
         found = Alignment(confidence=found.confidence, words=words)
+    found = replace(found, cue_lags=item.cue_lags)
     if item.drift_s is None or found.code is not None:
         return found
     reason = f"drift_s={item.drift_s:+.2f} s not in [-{MAX_DRIFT_S:g}, {MAX_DRIFT_S:g}]; the words are realigned"
@@ -146,4 +148,10 @@ def _row(track: dict[str, Any], made: Alignment | Failure) -> dict[str, object]:
         "error": made.reason,
         "confidence": made.confidence,
         "words": made.words,
+        "cue_lags": [{"time_s": time_s, "late_s": late_s} for time_s, late_s in made.cue_lags] or None,
     }
+
+
+def has_words(row: Mapping[str, Any]) -> bool:
+    """Whether the words of a row of ALIGNMENTS lie where they are said: also where their cues drift, and were moved."""
+    return bool(row["status"] == "ok" or row["error_code"] == _DRIFTS)

@@ -28,6 +28,7 @@ _MIN_CORRELATION = 0.55  # of the masks; unrelated ones reach .45 at their best 
 _MIN_LEAD = 0.1  # over the best correlation elsewhere
 _LEAD_APART_S = 1.0
 _MIN_PAUSED = 0.08  # of a window: speech without pauses fits everywhere, and so does hardly any
+_SAME_S = 0.05
 _NEAR_S = 0.3  # windows next to each other agree to this
 _MIN_WINDOWS = 3  # that agree, for drift to be stated
 # and this share of those in which both could be measured: of a right transcript nearly all agree, of one of something
@@ -53,6 +54,23 @@ class Drift:
     def worst_s(self) -> float:
         """The largest drift, with its sign."""
         return float(self.late_s[np.argmax(np.abs(self.late_s))])
+
+    @property
+    def knots(self) -> tuple[tuple[float, float], ...]:
+        """The fewest (time on the clock of the cues, how late they are) that say the same to a twentieth of a second,
+        what lies between two being interpolated."""
+        kept, todo = {0, len(self.times_s) - 1}, [(0, len(self.times_s) - 1)]
+        while todo:  # Douglas and Peucker, 1973
+            first, last = todo.pop()
+            between = np.interp(self.times_s[first : last + 1], self.times_s[[first, last]], self.late_s[[first, last]])
+            off_s = np.abs(self.late_s[first : last + 1] - between)
+            if off_s.max() > _SAME_S:
+                middle = first + int(off_s.argmax())
+                if middle in (first, last):  # two lags at one time
+                    continue
+                kept.add(middle)
+                todo += [(first, middle), (middle, last)]
+        return tuple((float(self.times_s[at]), float(self.late_s[at])) for at in sorted(kept))
 
     def corrected(self, cues: Sequence[Cue]) -> tuple[Cue, ...]:
         """The cues at the times of their speech; what lies between two windows is interpolated."""

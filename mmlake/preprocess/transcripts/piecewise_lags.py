@@ -27,6 +27,7 @@ _JUMP_NATS, _MIN_STRETCH_NATS = 24.0, 30.0
 _SLIDE_NATS = 1.0  # for a tenth of a second more or less from block to block
 _MIN_COVERED = 0.5  # of the blocks: words of which only a part lies on speech are of something else
 _INSTANT = 1e-3  # steps, between two lags at one place
+_MIN_SHARE = 0.5  # of the evidence that masks which correlate so show: right ones have .9 and more, wrong ones none
 _BEYOND_STEPS = 300  # around a jump, in which its place is sought
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,8 @@ def piecewise_lags(cues: Spans, speech: Spans, duration_s: float) -> PiecewiseLa
         return None
     evidence = _Evidence(time_mask(cues, length_s, _STEP_S), time_mask(speech, duration_s, _STEP_S))
     lag_B, total = _likeliest(evidence)
+    if total < _MIN_SHARE * evidence.expected * len(lag_B):
+        return None  # one stretch of a film at another speed may be right
     stretches = [one for one in _stretches(lag_B) if evidence.along(lag_B, one) >= _MIN_STRETCH_NATS]
     if sum(behind - first for first, behind in stretches) < _MIN_COVERED * len(lag_B):
         return None
@@ -100,6 +103,9 @@ class _Evidence:
         silent = np.log((1 - given) / (1 - spoken)) / _STEPS_PER_WITNESS
         voiced = np.log(given / spoken) / _STEPS_PER_WITNESS
         self.is_word_T = is_word_T
+        shares = np.array([1 - shown, shown])
+        # of a block, by masks that correlate as assumed, in nats
+        self.expected = float(shares @ (given * voiced + (1 - given) * silent)) * _BLOCK_STEPS
         self._silent_T, self._more_T = silent[is_word_T].astype(np.float32), (voiced - silent)[is_word_T].astype("f4")
         behind = self.reach + _BLOCK_STEPS + max(0, len(words_T) - len(spoken_T))
         # outside of the sound nothing is known
