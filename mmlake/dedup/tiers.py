@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Runner
+from mmlake.dedup import opened
 from mmlake.dedup.audio import across
 from mmlake.dedup.audio import fingerprints as audio_fingerprints
 from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.image import fingerprints as image_fingerprints
 from mmlake.dedup.image import matcher as image_matcher
+from mmlake.dedup.image import recoding as image_recoding
 from mmlake.dedup.image.keys import Known
 from mmlake.dedup.kept.join import Units, kept_stars
 from mmlake.dedup.kept.parts import Parts, part_stars
 from mmlake.dedup.kept.store import KeptJoins
-from mmlake.dedup.matching import Compare, Listed, Matcher
+from mmlake.dedup.matching import Compare, Listed, MadeOf, Matcher
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import DERIVED, KEYS, Positions, PrintTable, Ragged, digests_of
 from mmlake.dedup.recall import estimates, nearest
@@ -35,6 +37,7 @@ from mmlake.dedup.stars.across import Covers, Places, led_across
 from mmlake.dedup.stars.ahead import Ahead, can_be_sent
 from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.pair_rows import table_of
+from mmlake.dedup.stars.recoded_edges import with_originals
 from mmlake.dedup.stars.star_edges import Stars
 from mmlake.dedup.stars.survivors import Standing, in_order, standing_of
 from mmlake.dedup.text import fingerprints as text_fingerprints
@@ -42,12 +45,10 @@ from mmlake.dedup.text import matcher as text_matcher
 from mmlake.dedup.video import fingerprints as video_fingerprints
 from mmlake.dedup.video import matcher as video_matcher
 from mmlake.engine import Engine
-from mmlake.errors import UnreadableItem
-from mmlake.media.film_frames import STEP_S
 from mmlake.progress import Advance, silent
-from mmlake.records import Digest, signed
-from mmlake.spans import Row, Span, span_of
-from mmlake.store import Blobs, checked_file
+from mmlake.records import signed
+from mmlake.spans import Row, Span
+from mmlake.store import Blobs
 
 Prints = dict[str, NDArray[Any]]  # method -> hashes; with "times_s" where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
@@ -92,6 +93,10 @@ class Tier:
     # what says whether units of one item behind each other hold all of a unit (mmlake.dedup.stars.across); None: not
     # asked
     covers: Callable[[PrintTable, DedupSettings], Covers] | None = None
+    # which of two units was made of the other by coding it anew, which the pair method `recoded` says of the one that
+    # goes; None: no pair says it
+    made_of: Callable[[PrintTable, DedupSettings], MadeOf] | None = None
+    recoded: str = ""
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
@@ -142,44 +147,6 @@ def _of_audio_spans(path: Path, spans: Sequence[Span], settings: DedupSettings) 
     return audio_fingerprints.span_fingerprints(path, spans)
 
 
-def _text(row: Row, store: Blobs) -> AbstractContextManager[str]:
-    return nullcontext(row["text"] or "")
-
-
-def _picture(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
-    return nullcontext(store.read(row["digest"]))
-
-
-def _film(row: Row, store: Blobs) -> AbstractContextManager[Path]:
-    return store.local(row["parent_digest"])
-
-
-def _kept_film(
-    row: Row, store: Blobs, settings: DedupSettings
-) -> AbstractContextManager[video_fingerprints.KeptFilm] | None:
-    """None where no frames were kept, or those of another grid."""
-    if row["frames_digest"] is None or settings.video_step_s != STEP_S:
-        return None
-    if span_of(row) is not None:  # of a film of hours they are hundreds of megabytes
-        return _kept_file(row["frames_digest"], store)
-    return nullcontext(video_fingerprints.KeptFilm(store.read(row["frames_digest"])))
-
-
-@contextmanager
-def _kept_file(digest: Digest, store: Blobs) -> Iterator[video_fingerprints.KeptFilm]:
-    with checked_file(store, digest) as path:
-        yield video_fingerprints.KeptFilm(path)
-
-
-def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
-    """The sound whole; as a file where spans of it are wanted."""
-    if row["audio_digest"] is None:
-        raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
-    if span_of(row) is not None:
-        return store.local(row["audio_digest"])
-    return nullcontext(store.read(row["audio_digest"]))
-
-
 TIERS: tuple[Tier, ...] = (
     Tier(
         modality="text",
@@ -187,7 +154,7 @@ TIERS: tuple[Tier, ...] = (
         pair_methods=text_matcher.METHODS,
         methods=("shingles", "words"),
         columns=("text",),
-        opened=_text,
+        opened=opened.text,
         fingerprint=_of_texts,
         batch_rows=1_024,
         matcher=text_matcher.TextMatcher,
@@ -204,13 +171,15 @@ TIERS: tuple[Tier, ...] = (
         method=image_fingerprints.METHOD,
         pair_methods=image_fingerprints.PAIR_METHODS,
         methods=image_fingerprints.METHODS,
-        opened=_picture,
+        opened=opened.picture,
         fingerprint=_of_images,
         matcher=image_matcher.matcher,
         is_pairwise=True,
         derived=image_matcher.hashes,
         keyed=image_matcher.keyed,
         nearest=nearest.pictures,
+        made_of=lambda prints, settings: partial(image_recoding.made_of, prints["blocks"]),
+        recoded=image_fingerprints.RECODED,
         bound=lambda settings: settings.image_correlation,
         finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
         source="Zauner 2010; Evangelidis and Psarakis 2008",
@@ -220,15 +189,17 @@ TIERS: tuple[Tier, ...] = (
         method=video_matcher.METHOD,
         methods=video_matcher.METHODS,
         columns=("frames_digest",),
-        kept=_kept_film,
+        kept=opened.kept_film,
         pair_methods=video_matcher.PAIR_METHODS,
-        opened=_film,
+        opened=opened.film,
         fingerprint=_of_videos,
         of_spans=_of_video_spans,
         matcher=video_matcher.FilmMatcher,
         is_pairwise=True,
         nearest=nearest.films,
         covers=video_matcher.FilmMatcher,
+        made_of=lambda prints, settings: video_matcher.FilmMatcher(prints, settings).made_of,
+        recoded=video_matcher.RECODED,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
         source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
@@ -238,7 +209,7 @@ TIERS: tuple[Tier, ...] = (
         method=audio_fingerprints.METHOD,
         methods=audio_fingerprints.METHODS,
         columns=("audio_digest",),
-        opened=_recording,
+        opened=opened.recording,
         fingerprint=_of_audio,
         of_spans=_of_audio_spans,
         pair_methods=audio_fingerprints.PAIR_METHODS,
@@ -303,6 +274,9 @@ def near_pairs(
             if tier.nearest is not None and len(digests):
                 how["then"] = partial(estimated.add, standing, prints, tier.nearest, units.numbers)
             edges = joined_tier(tier, prints, units, standing, **how)
+            if tier.made_of is not None:
+                of_two, plain = map(tier.all_pair_methods.index, (tier.recoded, tier.method))
+                edges = with_originals(edges, tier.made_of(prints, settings), of_two, plain)
             if tier.covers is not None and (lie := Places.of(rows)) is not None:
                 edges = led_across(edges, standing, lie, tier.covers(prints, settings))
         names = [signed(method, tier.plugin) for method in tier.all_pair_methods]

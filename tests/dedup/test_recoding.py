@@ -218,6 +218,12 @@ def test_pairs_and_reasons_say_that_one_was_coded_anew(tmp_path):
     assert by_digest[digests[1]]["method"] == fingerprints.RECODED
     assert by_digest[digests[1]]["reason"] == "what the other one was made of by coding it anew"
     assert by_digest[digests[2]]["method"] != fingerprints.RECODED
+    # where the copy stays all the same, nothing says that it is the original
+    nodes = nodes.set_column(1, "priority", pa.array([int(one == digests[0]) for one in rows["digest"]]))
+    pairs = dedup.near_pairs(prints, tiers, nodes=nodes, criteria=fingerprints.FIDELITY, settings=DedupSettings())
+    found = {row["method"] for row in pairs.to_pylist() if row["right"] == digests[0]}
+    assert found
+    assert fingerprints.RECODED not in found
 
 
 def test_a_print_of_blocks_is_of_what_lies_in_the_file():
