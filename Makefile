@@ -5,7 +5,6 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH ?= torch==2.13.0
 EXTRAS ?= cpu,postgres,dev
 DEMO ?= demo
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 BIN := .venv/bin
 export DO_NOT_TRACK = 1
 export DAGSTER_DISABLE_TELEMETRY = yes
@@ -59,11 +58,10 @@ UNUSED := tests|transformers/models|torch/(testing|distributed|onnx|_inductor|_d
 bytecode: .venv/installed  ## compile the modules that are installed
 	@$(BIN)/python -m compileall -qq -j 0 -x '/($(UNUSED))/' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null 2>&1 || true
 
-# One worker more than there are processors: tests of runs, of the UI and of killed processes wait for others. Files go
-# whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
+# Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
 # worker that crashes ends the run with the name of its test: pytest-xdist 3.8 hands the rest of its file to nobody and waits.
 unit: .venv/installed chromium  ## pytest, on all processors
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # The browser tests say so and skip where Chromium cannot be had; as root on Debian it is installed.
 chromium:
