@@ -77,3 +77,15 @@ def test_a_zip_of_damaged_pictures_has_the_captions_that_lie_next_to_it(tmp_path
     rows = rows_of(_land(tmp_path / "in", files))
     found = {(row["modality"], row["text_content"], row["error_code"]) for row in rows}
     assert found == {("image", None, 1001), ("text", "a bridge", None)}
+
+
+def test_captions_of_pictures_without_an_extension_in_a_zip_are_kept_as_their_metadata(tmp_path):
+    """By its names the zip holds no pictures, so that the scan asks for no captions: the shard has no rows of texts."""
+    record = {
+        "images": [{"id": 1, "file_name": "1"}],
+        "annotations": [{"id": 1, "image_id": 1, "caption": "a bridge"}],
+    }
+    data = zipped((("val2017/1", media()["p.jpg"]),))
+    files = {"annotations/captions_val2017.json": json.dumps(record).encode(), "val2017.zip": data}
+    (picture,) = (row for row in rows_of(_land(tmp_path / "in", files)) if row["modality"] == "image")
+    assert json.loads(picture["metadata_json"])["captions"] == ["a bridge"]
