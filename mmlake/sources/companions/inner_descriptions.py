@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 
 from mmlake.errors import UnreadableItem
@@ -95,9 +95,10 @@ class _Manifest(_InArchive, Manifest):
 
     absent = "is missing"
 
-    @cached_property
-    def _form(self) -> manifest_forms.Form:
-        return manifest_forms.form_of_file(*_alone(self._member)) or manifest_forms.Form()
+    def __init__(self, reading: Reading, member: Member, names: Names, form: manifest_forms.Form) -> None:
+        """form: how it is read."""
+        super().__init__(reading, member, names)
+        self._form = form
 
     @property
     def _may_have_ids(self) -> bool:
@@ -142,13 +143,13 @@ class InnerDescriptions(Companion):
         is_whole: bool,
     ) -> InnerDescriptions | None:
         """None where no member is such a file. may_be: the members that are called like one, by number."""
-        found, others = dict[int, Member](), dict[int, Member]()
+        found, others = dict[int, Member](), dict[int, tuple[Member, manifest_forms.Form]]()
         for at in may_be:
             member = member_at(at)
             if _begins_as_table(member):
                 found[at] = member
-            elif _is_manifest(member):
-                others[at] = member
+            elif (form := _manifest_form(member)) is not None:
+                others[at] = member, form
         by_home: dict[str, list[Entry]] = {}
         for path in sorted({_path_of(member.name) for member in found.values()}):
             by_home.setdefault(posixpath.dirname(path) or ".", []).append(Entry(path, 0, 0))
@@ -158,7 +159,7 @@ class InnerDescriptions(Companion):
             return None
         known = names()
         tables = {at: _Table(reading, member, known, by_home.keys()) for at, member in chosen.items()}
-        manifests = {at: _Manifest(reading, member, known) for at, member in others.items()}
+        manifests = {at: _Manifest(reading, member, known, form) for at, (member, form) in others.items()}
         manifests = {at: manifest for at, manifest in manifests.items() if manifest.is_of_members()}
         return cls(tables, manifests, is_whole=is_whole) if tables or manifests else None
 
@@ -193,12 +194,13 @@ def _begins_as_table(member: Member) -> bool:
         return False  # its own row says why
 
 
-def _is_manifest(member: Member) -> bool:
-    """Whether the member is a manifest by its first records, which name files by their names."""
+def _manifest_form(member: Member) -> manifest_forms.Form | None:
+    """How the member is read where it is a manifest by its first records, which name files by their names; else
+    None."""
     if member.fault is not None or member.content is None or member.notes or member.is_media:
-        return False
+        return None
     form = manifest_forms.form_of_file(*_alone(member))
-    return form is not None and not (form.columns is not None and form.columns.has_ids)
+    return None if form is None or (form.columns is not None and form.columns.has_ids) else form
 
 
 def _alone(member: Member) -> tuple[OneFile, Entry]:
