@@ -237,6 +237,6 @@ def _change(database: sqlite3.Connection, key: str, *, is_present: bool | None =
 def _shard(text: str) -> Shard:
     fields = _fields(text)
     fields.pop(_PRESENT, None)
-    for name in ("modalities", "directories"):
+    for name in ("modalities", "directories", "described_by"):
         fields[name] = tuple(fields.get(name, ()))
     return Shard(**fields)

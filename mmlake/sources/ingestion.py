@@ -23,6 +23,7 @@ from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.progress import Advance, silent
+from mmlake.sources.companions import packed_media
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import inner_tables
@@ -123,7 +124,9 @@ class Reader:
     ) -> Reading:
         """What a connector needs to read the shard, which gathers none. around, listed: what was listed already."""
         if shard.format != LOOSE:
-            return replace(self.reading(shard.path, limit=shard.limit), downloads=downloads)
+            paths = shard.described_by
+            described_by = packed_media.entries(self.landing.part_of(shard.path), paths) if paths else ()
+            return replace(self.reading(shard.path, limit=shard.limit, around=described_by), downloads=downloads)
         listing, loose = listed or self._listed(shard, around)
         reading = self.reading(shard.path, entries=loose, part=shard.part, limit=shard.limit, around=listing.companions)
         # the limit is in the files that were chosen

@@ -195,12 +195,18 @@ class Scan:
                     if (name := reader.format_of(entry, siblings)) == LOOSE:
                         here.append(entry)
                     else:
-                        reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit)
-                        depends_on = [*self._defaults(directory), *self._around.dependencies(entry)]
-                        found.append(self._opened(name, entry.path, [reading], [entry], depends_on))
+                        found.append(self._container(name, entry, directory))
                 if here:
                     loose[directory] = here
         return found, loose if is_seen_whole else None
+
+    def _container(self, name: str, entry: Entry, directory: str) -> Shard:
+        """The file, which is a shard of its own."""
+        described_by = self._around.companions_of_archive(entry)
+        reading = self._reader.reading(entry.path, entries=[entry], limit=self._limit, around=described_by)
+        depends_on = [*self._defaults(directory), *self._around.dependencies(entry)]
+        found = self._opened(name, entry.path, [reading], [entry], depends_on)
+        return replace(found, described_by=tuple(one.path for one in described_by))
 
     def _still_of(self, home: _Home) -> list[Shard]:
         """The loose shards that the last scan found there."""

@@ -52,6 +52,9 @@ class Shard:
     # the digits: of the directories that are gathered there, those whose paths do
     part: str = ""
     directories: tuple[str, ...] = ()  # that are gathered, sorted; empty: one directory or file is the shard
+    # files elsewhere that may describe the members of an archive (`packed_media.py`); those of loose files follow from
+    # where these lie
+    described_by: tuple[str, ...] = ()
     limit: int | None = None  # number of samples taken from its start; None: all
     num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
 

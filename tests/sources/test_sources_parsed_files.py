@@ -10,7 +10,7 @@ import pytest
 
 from mmlake import pipeline, sources
 from mmlake.lake import Lake
-from mmlake.sources.companions import coco_index, file_tables
+from mmlake.sources.companions import coco_index, file_records
 from mmlake.sources.parsed_files import Kind, ParsedFiles, owned
 from mmlake.store import BlobStore
 from tests import make
@@ -117,7 +117,7 @@ def test_another_lake_of_the_process_knows_nothing_of_it(tmp_path):
     assert Lake(tmp_path / "a").parsed_files is not Lake(tmp_path / "a").parsed_files
 
 
-@pytest.mark.parametrize(("module", "kind"), [(coco_index, "_INDEXES"), (file_tables, "_FILE_RECORDS")])
+@pytest.mark.parametrize(("module", "kind"), [(coco_index, "_INDEXES"), (file_records, "FILE_RECORDS")])
 def test_files_that_are_more_than_those_kept_are_parsed_for_each_shard_and_not_for_each_picture(
     tmp_path, monkeypatch, module, kind
 ):

@@ -46,8 +46,13 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 
 def descriptions_of(reading: Reading) -> FileTables | None:
     """What is said of the files that are read, or None where no table describes them."""
-    tables = [DescriptionTable(reading, entry.path) for entry in _nearest(reading.around, reading)]
+    tables = tables_among(reading)
     return FileTables(reading.path, tables, with_texts=[table.speaks() for table in tables]) if tables else None
+
+
+def tables_among(reading: Reading) -> list[DescriptionTable]:
+    """The tables among the files around that describe what is read."""
+    return [DescriptionTable(reading, entry.path) for entry in _nearest(reading.around, reading)]
 
 
 def _nearest(found: Iterable[Entry], reading: Reading) -> list[Entry]:

@@ -27,7 +27,7 @@ _ID_ALONE = (" ", ":", _FESTIVAL)
 EXTENSIONS = {**dict.fromkeys(("txt", "list", "lst", "data"), ("|", "\t", *_ID_ALONE)), "token": ("\t",)}
 ENDINGS = tuple(f".{extension}" for extension in EXTENSIONS)
 # where the files lie, as seen from the list or from a manifest; Flickr's as they are published
-_BASES = (
+BASES = (
     *(".", "images", "Images", "videos", "audio", "wavs", "wav", "clips"),
     *("Flicker8k_Dataset", "Flickr8k_Dataset", "flickr30k-images", "flickr30k_images"),
 )
@@ -90,7 +90,7 @@ def bases_of(path: str) -> tuple[str, ...]:
     like its split, the last word of its name, as in `clotho_captions_development.csv`."""
     split = path.rpartition("/")[2].partition(".")[0].rpartition("_")[2]
     splits = (split, f"audio/{split}", f"images/{split}") if split else ()  # FLEURS: audio/train
-    return tuple(dict.fromkeys((*_BASES, *splits)))
+    return tuple(dict.fromkeys((*BASES, *splits)))
 
 
 def path_in(cell: str) -> str:

@@ -12,138 +12,30 @@ import posixpath
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
+from mmlake.landing import Entry
 from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.companions import packed_media
 from mmlake.sources.companions.archives import File
-from mmlake.sources.companions.file_lists import is_medium
+from mmlake.sources.companions.file_records import FILE_RECORDS, FileRecords, Record
+from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import Placement
+from mmlake.sources.companions.places import join
 from mmlake.sources.names import composed
-from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Member, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField, licence_field
 from mmlake.sources.records.lines import Line, with_bytes
-from mmlake.sources.records.scratch import ScratchTables
 from mmlake.sources.samples.companion import Companion, Description
 
 _FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
 _CAPTIONS = ("prompt", "comment")  # fields that are captions where a record has no other text; Flickr30k has comments
-_MAX_PER_FILE = 10_000  # records: all rows of a sample are in memory
-_TABLES = """
-CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT);
-CREATE TABLE files (path TEXT, number INTEGER, reason TEXT);
-"""
-_INDICES = """
-CREATE INDEX paths ON files (path);
-CREATE INDEX numbers ON files (number);
-CREATE INDEX labels ON records (label);
-"""
-
-
-class Record(NamedTuple):
-    """One record of a table."""
-
-    label: str  # "line:7" or "row:7"
-    body: str | bytes  # its fields as JSON; its bytes where they are not, "" where there are none
-    paths: tuple[str, ...]  # the files that it names, relative to the table's directory
-    fault: Fault | None
-    missing: str | None = None  # why one of the files is none that the table describes
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of a record without a fault."""
-        found: dict[str, Any] = json.loads(self.body or "{}")
-        return found
-
-
-class FileRecords:
-    """The records of one table by the files that they name."""
-
-    def __init__(self, lines: Iterable[tuple[Line, list[str]]]) -> None:
-        """lines: each record, and the files that it names."""
-        self._tables = ScratchTables(_TABLES)
-        for number, (line, paths) in enumerate(lines):
-            code, reason = (None, None) if line.fault is None else (line.fault.code, line.fault.reason)
-            self._tables.add("records", (number, line.name, line.data or _json_of(line.fields), code, reason))
-            for path in paths:
-                self._tables.add("files", (path, number, None))
-        self._tables.finish(_INDICES)
-
-    def records(self) -> Iterator[Record]:
-        """All of them in the table's order, some at a time, so that others may ask in between."""
-        rows = self._tables.pages("SELECT number, label, body, code, reason FROM records WHERE TRUE")
-        for number, label, body, code, reason in rows:
-            fault = Fault(code, reason) if code is not None else self._beyond(number)
-            files = self._tables.select("SELECT path, reason FROM files WHERE number = ? ORDER BY rowid", number)
-            missing = next((reason for _, reason in files if reason is not None), None)
-            yield Record(label, body, tuple(path for path, _ in files), fault, missing)
-
-    def _beyond(self, number: int) -> Fault | None:
-        """Why a record is left out: more stand before it that name the same file than one sample may hold."""
-        if number < _MAX_PER_FILE:
-            return None
-        sql = (
-            "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < "
-            "files.number)) FROM files WHERE number = ?"
-        )
-        before = self._tables.value(sql, number) or 0
-        reason = f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]"
-        return Fault(1008, reason) if before >= _MAX_PER_FILE else None
-
-    def of(self, path: str) -> list[Record]:
-        """The records that name the file, in the table's order."""
-        sql = (
-            "SELECT label, body FROM records WHERE code IS NULL AND number IN (SELECT number FROM files WHERE path = ? "
-            "ORDER BY number LIMIT ?) ORDER BY number"
-        )
-        return [Record(label, body, (path,), None) for label, body in self._tables.select(sql, path, _MAX_PER_FILE)]
-
-    def note_missing(self, found: Iterable[tuple[str, str]]) -> None:
-        """Take note of (path, why it is none that the table describes), in place of what was noted before."""
-        self._tables.change("UPDATE files SET reason = NULL WHERE reason IS NOT NULL")
-        for path, reason in found:
-            self._tables.change("UPDATE files SET reason = ? WHERE path = ?", reason, path)
-
-    def paths(self) -> Iterator[str]:
-        """Every file that is named, once, sorted."""
-        found = self._tables.pages("SELECT DISTINCT path FROM files WHERE TRUE", by="path", first="")
-        return (path for (path,) in found)
-
-    def is_any_there(self) -> bool:
-        """Whether a file that is named is one that the table describes, as far as was noted."""
-        return bool(self._tables.select("SELECT 1 FROM files WHERE reason IS NULL LIMIT 1"))
-
-    def names_below(self, directory: str) -> bool:
-        """Whether a file in that directory, or below it, is named."""
-        # "0" is the character behind "/": all paths below one lie together.
-        sql = "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1"
-        return bool(self._tables.select(sql, f"{directory}/", f"{directory}0"))
-
-    @cached_property
-    def have_ids(self) -> bool:
-        """Whether some of them name a medium by what has no extension of one."""
-        return not all(map(is_medium, self.paths()))
-
-    def body(self, label: str) -> str | bytes | None:
-        """The fields of the record of that name as JSON."""
-        found: str | bytes | None = self._tables.value("SELECT body FROM records WHERE label = ?", label)
-        return found
-
-
-_FILE_RECORDS: Kind[FileRecords] = Kind(max_size=16)
-
-
-def _json_of(fields: Mapping[str, Any]) -> str:
-    """The fields as JSON; "" where there are none. Half of a surrogate pair stays escaped: no database holds it."""
-    text = canonical_json(fields) if fields else ""
-    is_storable = text.isascii() or text.encode("utf-8", "replace").decode() == text
-    return text if is_storable else json.dumps(fields, sort_keys=True)
 
 
 class FileTable(ABC):
@@ -154,11 +46,12 @@ class FileTable(ABC):
     has_own_fields: bool  # whether a text keeps the other fields of its record, where several records name one file
     nearer: str | None = None  # why a file that is there is not described; None: as one that is not there
     absent = "is missing"
+    root: str | None = None  # where an archive counts as unpacked whose members are described; None: loose files are
 
     def __init__(self, reading: Reading, path: str) -> None:
         """reading: of the shard. path: of the file."""
         self.reading = replace(reading, path=path)
-        self.entry = reading.landing.stat(path)
+        self.entry, self.path = reading.landing.stat(path), path
         self.home = path.rpartition("/")[0] or "."
 
     @abstractmethod
@@ -224,7 +117,7 @@ class FileTable(ABC):
         limits, landing = self.reading.settings, self.reading.landing.location
         key = (landing, *self.key(), limits.max_line_bytes, limits.max_json_values, limits.max_shard_bytes)
         return self.reading.parsed.get(
-            _FILE_RECORDS, key, lambda: FileRecords((line, self._paths(line)) for line in self.lines())
+            FILE_RECORDS, key, lambda: FileRecords((line, self._paths(line)) for line in self.lines())
         )
 
     def _paths(self, line: Line) -> list[str]:
@@ -235,6 +128,8 @@ class FileTable(ABC):
     def places(self, directory: str) -> list[str]:
         """What the directory may be called in its records. What lies in `images/coco` is `images/coco/a.jpg` to some,
         and `coco/a.jpg` to others."""
+        if self.root is not None:
+            directory = posixpath.normpath(join(self.root, directory))
         below = composed(posixpath.relpath(directory, self.home))
         shorter = (posixpath.relpath(below, base) for base in self.bases[1:] if f"{below}/".startswith(f"{base}/"))
         return [below, *shorter]
@@ -243,11 +138,19 @@ class FileTable(ABC):
         """What a file of that name may be called in its records. places: what its directory may be called."""
         return [posixpath.normpath(posixpath.join(place, name)) for place in places]
 
+    def may_name_in(self, places: Sequence[str]) -> bool:
+        """Whether its records may name files in a directory that is called so."""
+        return any(place == "." or self.records.names_below(place) for place in places)
+
+    def names(self, key: str) -> bool:
+        """Whether a record has that name of a file."""
+        return self.records.is_named(key)
+
     def left_over(self, *, is_any_needed: bool) -> Iterator[tuple[Record, Fault | None]]:
         """Every record that no file took, with what is wrong with it; nothing is with one that names no file.
         is_any_needed: where none of the files is there, all records count as naming none."""
         index = self.records
-        index.note_missing(self._missing(index))
+        index.note_missing(self._without_packed(self._missing(index)))
         is_list = is_any_needed and not index.is_any_there()
         for record in index.records():
             if record.fault is not None or not record.paths or is_list:
@@ -257,8 +160,26 @@ class FileTable(ABC):
 
     def is_any_there(self) -> bool:
         """Whether a file that a record names is one that this file describes."""
-        self.records.note_missing(self._missing(self.records))
+        self.records.note_missing(self._without_packed(self._missing(self.records)))
         return self.records.is_any_there()
+
+    def _without_packed(self, missing: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """Those of the missing files that are no members of archives either."""
+        for path, why in missing:
+            if self.is_outside(path) or path not in self._packed:
+                yield path, why
+
+    @cached_property
+    def _packed(self) -> Names:
+        """What members of archives may be called in its records."""
+        inside, landing = "" if self.home == "." else f"{self.home}/", self.reading.landing
+        placement, found = Placement(landing, self.reading.parsed), list[tuple[Entry, bool]]()
+        if self.entry is not None:
+            for directory, entries in landing.directories():
+                placement.learn(directory, entries)
+                if f"{directory}/".startswith(inside):
+                    found += placement.archives_of(self.entry, directory)
+        return packed_media.named_in(self, found, landing, limit_bytes=self.reading.settings.max_shard_bytes)
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         """(path in the file, why it is none of those that the file describes)."""

@@ -21,10 +21,11 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions import description_forms, manifest_forms, places
 from mmlake.sources.companions.archives import OneFile
 from mmlake.sources.companions.descriptions import DescriptionTable
-from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
+from mmlake.sources.companions.file_records import FileRecords
+from mmlake.sources.companions.file_tables import FileTable, FileTables
+from mmlake.sources.companions.listed_names import describing
 from mmlake.sources.companions.manifests import FIRST_RECORDS, Manifest
 from mmlake.sources.companions.member_names import Names
-from mmlake.sources.companions.placement import describing
 from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion, Description
 

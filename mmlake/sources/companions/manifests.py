@@ -20,7 +20,8 @@ from mmlake.formats.texts import printable
 from mmlake.media_names import is_media_name
 from mmlake.records import SourceRef
 from mmlake.sources.companions import file_lists, json_objects, kaldi, manifest_forms, utterances
-from mmlake.sources.companions.file_tables import FileRecords, FileTable, FileTables
+from mmlake.sources.companions.file_records import FileRecords
+from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
@@ -236,10 +237,14 @@ class Manifest(FileTable):
         """As for every such file; besides, paths with the letter of a drive."""
         return super().is_outside(path) or path[1:2] == ":"
 
+    def may_name_in(self, places: Sequence[str]) -> bool:
+        """As for every such file; ids name media anywhere."""
+        return self._may_have_ids or super().may_name_in(places)
+
     def names_files_in(self, directory: str) -> bool:
         """Whether it names files of the directory, or may do so by lying in it."""
         places = self.places(directory)
         if not self._may_have_ids:
-            return any(place == "." or self.records.names_below(place) for place in places)
+            return self.may_name_in(places)
         names = (composed(printable(entry.name)) for entry in self.reading.entries)
         return any(self.records.of(key) for name in names for key in self.keys_of(name, places))

@@ -10,79 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from mmlake.formats.label_files import CLASS_FILES
 from mmlake.landing import Entry, Landing
-from mmlake.media_names import MEDIA_NAMES
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import file_lists, labels, manifest_forms, parallel_texts, places, transcripts
+from mmlake.sources.companions import file_lists, labels, manifest_forms, packed_media, parallel_texts, places
 from mmlake.sources.companions.archives import File, unpacked_files
 from mmlake.sources.companions.coco_index import is_coco
+from mmlake.sources.companions.listed_names import ListedNames
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
-
-MAX_ANNOTATIONS = 256  # JSON files; a directory with more has one for each image, and none annotates a whole corpus
-# zips; of a directory with more only those are read whose names say that they hold annotations
-_MAX_ARCHIVES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """What is kept of a directory's listing."""
-
-    holds_images: bool
-    names_digest: str
-    num_files: int
-    annotations: tuple[File, ...]  # JSON files that may annotate images elsewhere, by place and name
-    other_json: tuple[Entry, ...]  # that do so where their first bytes say it
-    transcripts: tuple[Entry, ...]  # tables of transcripts
-    speakers: tuple[Entry, ...]  # the table of speakers of those below
-    descriptions: tuple[Entry, ...]  # the tables that describe files here and below
-    manifests: tuple[Entry, ...]  # files that may be manifests, and the companions of `wav.scp`
-    holds_media: bool
-    # ending of files that may be labels of images, or texts of media, elsewhere -> the revision of all of those
-    revisions: Mapping[str, str]
-    may_hold_labels: bool  # next to images here
-    classes: tuple[Entry, ...]  # files that may say what classes mean
-    archives: tuple[Entry, ...]  # zips that may hold images which files elsewhere annotate, or the other way round
-
-    @classmethod
-    def of(cls, directory: str, entries: Sequence[File]) -> Self:
-        names = [entry.name for entry in entries]
-        lower = [name.lower() for name in names]
-        joined = "\0".join(lower)  # what none of very many names holds is soon known
-        own = [(entry, name) for entry, name in zip(entries, names, strict=True) if isinstance(entry, Entry)]
-        good = [(entry, name) for entry, name in own if entry.refused is None]
-        is_home = directory.rpartition("/")[2] == places.HOME
-        may_annotate = (places.is_annotation_name(name, is_home=is_home) for name in lower)
-        annotations = [entry for entry, may_be in zip(entries, may_annotate, strict=True) if may_be]
-        archives = [entry for entry, name in good if name.lower().endswith(places.ARCHIVE)]
-        if len(archives) > _MAX_ARCHIVES:
-            archives = [entry for entry in archives if is_annotation_archive(entry.path)]
-        endings = {ending for _, ending in labels.image_directories(directory)}
-        endings |= {parallel_texts.ENDING} if parallel_texts.media_directories(directory) else set()
-        described = {ending: [entry for entry, name in own if name.endswith(ending)] for ending in endings}
-        may_be_manifests = good if any(mark in joined for mark in manifest_forms.MARKS) else []
-        may_be_classes = good if any(mark in joined for mark in CLASS_FILES) else []
-        return cls(
-            holds_images=any(name.endswith(places.IMAGES) for name in lower),
-            names_digest=hashlib.sha256("\0".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest(),
-            num_files=len(names),
-            annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
-            other_json=_may_be_coco(may_be_manifests, lower, is_home=is_home) if ".json" in joined else (),
-            transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
-            speakers=tuple(entry for entry, name in own if name == transcripts.SPEAKERS),
-            descriptions=describing([entry for entry, name in own if name in places.TABLES]),
-            manifests=_may_be_manifests(may_be_manifests),
-            holds_media=any(name.rpartition(".")[2] in MEDIA_NAMES for name in lower),
-            revisions={ending: shards.revision_of(files) for ending, files in described.items() if files},
-            may_hold_labels=".txt" in joined and any(name.endswith(places.IMAGES) for name in lower),
-            classes=tuple(entry for entry, name in may_be_classes if name in CLASS_FILES),
-            archives=tuple(archives),
-        )
 
 
 class Placement:
@@ -90,7 +27,7 @@ class Placement:
 
     def __init__(self, landing: Landing, parsed: ParsedFiles) -> None:
         self._landing, self.parsed = landing, parsed
-        self._listed: dict[str, _Listing] = {}
+        self._listed: dict[str, ListedNames] = {}
         # whether a file that may be of a format is known not to be, so that it is not read
         self.is_known_not: Callable[[Entry, str], bool] = lambda entry, format_: False
         self._coco = dict[Entry, bool]()  # whether files of other names are COCO, as far as they were read
@@ -99,18 +36,19 @@ class Placement:
 
     def learn(self, directory: str, entries: Sequence[File]) -> None:
         """Take note of a listing, so that the directory is not listed again."""
-        self._listed[directory] = _Listing.of(directory, entries)
-        for above in places.upwards(directory) if self._listed[directory].holds_media else ():
+        self._listed[directory] = ListedNames.of(directory, entries)
+        listed = self._listed[directory]
+        for above in places.upwards(directory) if listed.holds_media or listed.packed else ():
             if above in self._above_media:
                 break
             self._above_media.add(above)
 
-    def _list(self, directory: str) -> _Listing:
+    def _list(self, directory: str) -> ListedNames:
         if directory not in self._listed:
             self.learn(directory, self.files(directory))
         return self._listed[directory]
 
-    def _upwards(self, directory: str) -> Iterator[_Listing]:
+    def _upwards(self, directory: str) -> Iterator[ListedNames]:
         """The listings of the directory and of those above it, the nearest first."""
         return map(self._list, places.upwards(directory))
 
@@ -192,6 +130,28 @@ class Placement:
         may_be += [one for one in lists if file_lists.is_list(one.name)]
         return [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
 
+    def companions_of_archive(self, archive: Entry) -> list[Entry]:
+        """The tables and manifests that may name members of a zip or a tar, by its name; where there are some, and its
+        members may not lie where it lies, one entry more."""
+        directory = archive.path.rpartition("/")[0] or "."
+        packed = self._list(directory).packed
+        found = self._naming_in(directory) if any(one.path == archive.path for one in packed) else []
+        is_plain = not found or packed_media.is_plain(archive.name, [one.name for one in packed])
+        return found if is_plain else [*found, packed_media.apart(directory)]
+
+    def archives_of(self, table: Entry, directory: str) -> list[tuple[Entry, bool]]:
+        """The archives in the directory whose members the table, or the manifest, may name; whether these may lie where
+        the archive does."""
+        packed = self._list(directory).packed
+        names = [one.name for one in packed]
+        is_ours = bool(packed) and table in self._naming_in(directory)
+        return [(one, packed_media.is_plain(one.name, names)) for one in packed] if is_ours else []
+
+    def _naming_in(self, directory: str) -> list[Entry]:
+        """The tables and manifests that may name members of archives in the directory."""
+        tables = (one for one in self.descriptions_of(directory) if one.name != places.PARQUET)
+        return _sorted([*tables, *self.manifests_of(directory)])
+
     def _is_manifest(self, entry: Entry) -> bool:
         return not self.is_known_not(entry, shards.MANIFEST) and manifest_forms.is_manifest(
             self._landing, entry, self.parsed
@@ -231,13 +191,15 @@ class Placement:
     def dependencies(self, entry: Entry) -> list[Entry]:
         """What else decides which rows the file has; none for most files.
 
-        Of a table that describes files, and of a manifest: all of their names; of Kaldi's also its companions.
+        Of a table that describes files, and of a manifest: all of their names, and archives that may hold them; of
+        Kaldi's also its companions. Of archives these tables and manifests.
         Of annotations: the names of the directory whose images they may annotate, as one entry that changes with them,
         and zips that may hold them.
         Of a zip: the annotations of what it may hold, and where it may hold annotations itself, the images of these.
         """
-        if entry.name.lower().endswith(places.ARCHIVE):
-            return self._dependencies_of_archive(entry)
+        if (name := entry.name.lower()).endswith(places.PACKED):
+            found = self.companions_of_archive(entry)
+            return _sorted([*found, *self._dependencies_of_zip(entry)]) if name.endswith(places.ARCHIVE) else found
         if entry.name in places.TABLES:
             return [self._names_below(entry.path.rpartition("/")[0])]
         if manifest_forms.may_be(entry.name) and (below := self._dependencies_of_manifest(entry)):
@@ -262,7 +224,7 @@ class Placement:
         below = self._names_below("" if home == "." else home)
         return [below, *(one for one in found if is_scp and one.name in manifest_forms.COMPANIONS)]
 
-    def _dependencies_of_archive(self, archive: Entry) -> list[Entry]:
+    def _dependencies_of_zip(self, archive: Entry) -> list[Entry]:
         found = list[Entry]()
         for place in places.annotation_places(archive.path.rpartition("/")[0] or "."):
             listed = self._list(place)
@@ -295,7 +257,7 @@ class Placement:
         # "0" is the character behind "/": all directories below one lie together.
         first, last = (bisect_left(self._sorted, f"{home}{mark}") for mark in ("/", "0"))
         names = [
-            (directory, self._listed[directory].names_digest, *self._parquet_in(directory))
+            (directory, self._listed[directory].names_digest, *(() if of_images else self._revisions_in(directory)))
             for directory in dict.fromkeys((home or ".", *(self._sorted[first:last] if home else self._sorted)))
             # places that were asked for and hold nothing are listed too, some scans more of them than others
             if directory in self._listed
@@ -305,11 +267,12 @@ class Placement:
         version = hashlib.sha256(repr(names).encode("utf-8", "surrogateescape")).hexdigest()
         return Entry(f"{home or '.'}/**", len(names), 0, version=version)
 
-    def _parquet_in(self, directory: str) -> list[str]:
+    def _revisions_in(self, directory: str) -> list[str]:
         """The revision of the Parquet table of the directory, which takes its files from tables above if it names
-        some; none for most directories."""
-        found = [entry for entry in self._listed[directory].descriptions if entry.name == places.PARQUET]
-        return [shards.revision_of(found)] if found else []
+        some, and that of its archives; none for most directories."""
+        listed = self._listed[directory]
+        parquet = [entry for entry in listed.descriptions if entry.name == places.PARQUET]
+        return [shards.revision_of(found) for found in (parquet, listed.packed) if found]
 
 
 class UnpackedPlacement(Placement):
@@ -336,38 +299,3 @@ class UnpackedPlacement(Placement):
 def _sorted(found: Iterable[Entry]) -> list[Entry]:
     """The entries by path, each once."""
     return sorted(set(found), key=lambda entry: entry.path)
-
-
-def describing(tables: list[Entry]) -> tuple[Entry, ...]:
-    """Those of a directory's tables that count: the first that any corpus may have, else all of those that one
-    corpus has several of."""
-    known = places.DESCRIPTIONS  # in the order in which they count: Parquet last, which may be a table of its own
-    common = sorted((one for one in tables if one.name in known), key=lambda entry: known.index(entry.name))
-    return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
-
-
-def _may_be_manifests(good: list[tuple[Entry, str]]) -> tuple[Entry, ...]:
-    """Those of the files, with their names, that may be manifests; tables, lists, or others, are none where there are
-    so many that each is of one medium."""
-    lists = frozenset(file_lists.among([name for _, name in good]))
-    may_be = [entry for entry, name in good if manifest_forms.may_be(name) and not file_lists.is_list(name)]
-    tables = [entry for entry in may_be if manifest_forms.is_table(entry.name)]
-    others = [entry for entry in may_be if not manifest_forms.is_table(entry.name)]
-    found = [entry for each in (others, tables) if len(each) <= MAX_ANNOTATIONS for entry in each]
-    found += [entry for entry, name in good if name in lists]
-    has_scp = any(entry.name == manifest_forms.SCP for entry in found)
-    return (*found, *(entry for entry, name in good if has_scp and name in manifest_forms.COMPANIONS))
-
-
-def _may_be_coco(good: list[tuple[Entry, str]], lower: list[str], *, is_home: bool) -> tuple[Entry, ...]:
-    """Those of the files, with their names, that may be COCO annotations under a name that says nothing: no medium has
-    it, and there are not so many that each is of one. lower: the names of all files."""
-    stems = {name.rpartition(".")[0] for name in lower if name.rpartition(".")[2] in MEDIA_NAMES}
-    found = [
-        entry
-        for entry, name in good
-        if name.lower().endswith(places.JSON)
-        and not places.is_annotation_name(name.lower(), is_home=is_home)
-        and name.lower().partition(".json")[0] not in stems
-    ]
-    return tuple(found) if len(found) <= MAX_ANNOTATIONS else ()

@@ -12,6 +12,8 @@ from mmlake.sources.names import composed
 
 IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 ARCHIVE = ".zip"
+TARS = (".tar", ".tgz", ".tbz2", ".txz", *(f".tar{suffix}" for suffix in SUFFIXES))
+PACKED = (ARCHIVE, *TARS)  # what archives of media are called
 # names of tables that describe the files of their directory and of those below
 PARQUET = "metadata.parquet"
 DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv", PARQUET)

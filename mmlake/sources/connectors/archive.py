@@ -22,6 +22,7 @@ from mmlake.formats.texts import printable
 from mmlake.sources.companions import labels, manifest_forms, transcripts
 from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, may_describe
 from mmlake.sources.companions.member_names import Names
+from mmlake.sources.companions.outer_descriptions import OuterDescriptions
 from mmlake.sources.companions.places import TABLES, join
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
@@ -179,6 +180,9 @@ class Archive:
     ) -> Samples:
         """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
         them; only samples that they may be in, as far as these can be distinguished."""
+        if self.reading.around and wanted is None:  # what is said elsewhere is read there
+            outer = OuterDescriptions.of(self.reading, map(self.name_at, range(len(self._stems))))
+            companions = [*companions, outer] if outer is not None else companions
         described = self._descriptions(left_out, wanted)
         if described is not None:
             companions, left_out = [*companions, described], {*left_out, *described.own}

@@ -18,7 +18,7 @@ from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import coco, descriptions, kaldi, manifests
+from mmlake.sources.companions import coco, descriptions, kaldi, manifests, places
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import (
     arrow,
@@ -158,7 +158,7 @@ SOURCES = Connectors(
     (
         # By its name alone: the bytes of a list are those of any text or Parquet file.
         _row(URL_LIST, url_list, names=ENDINGS, extensions=_LISTS),
-        _row("webdataset", tar, names=(".tar", ".tgz", ".tbz2", ".txz", *_packed(".tar"))),
+        _row("webdataset", tar, names=places.TARS),
         _row("zip", zip_connector, names=(".zip",)),
         _row("parquet", parquet, names=(".parquet",)),
         _row("arrow", arrow, names=(*arrow.NAMES, *_packed(*arrow.NAMES))),

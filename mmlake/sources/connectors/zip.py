@@ -23,7 +23,7 @@ from mmlake.formats.zip import ZipMember
 from mmlake.formats.zip_members import opened, unpacked
 from mmlake.sources.companions.archives import member_of
 from mmlake.sources.companions.coco import ZipAnnotations
-from mmlake.sources.companions.placement import MAX_ANNOTATIONS
+from mmlake.sources.companions.listed_names import MAX_ANNOTATIONS
 from mmlake.sources.companions.places import holds_images, may_be_annotations
 from mmlake.sources.connectors.archive import Archive, connector
 from mmlake.sources.names import label_of, stem_of

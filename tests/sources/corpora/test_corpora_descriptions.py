@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.companions import file_tables
+from mmlake.sources.companions import file_records
 from tests.sources.source_builders import SETTINGS, jsonl, land, png, rows_of, sha, wav
 
 TABLE = b'file_name,caption,score\na.png,"a red, round apple",7\nb.png,a pear,8\n'
@@ -202,7 +202,7 @@ def test_texts_behind_a_first_record_without_any_stay_in_the_metadata(tmp_path):
 
 
 def test_records_beyond_what_one_sample_may_hold_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_tables, "_MAX_PER_FILE", 2)
+    monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path,
         {"d/a.png": png(1), "d/metadata.jsonl": jsonl(*({"file_name": "a.png", "text": f"t{at}"} for at in range(4)))},

@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.companions import file_tables, manifest_forms
+from mmlake.sources.companions import file_records, manifest_forms
 from tests.sources.source_builders import SETTINGS, gz, jsonl, land, png, rows_of, sha, wav
 
 
@@ -319,7 +319,7 @@ def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
 
 
 def test_records_beyond_what_one_sample_may_hold_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_tables, "_MAX_PER_FILE", 2)
+    monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))}
     )
