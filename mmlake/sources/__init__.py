@@ -13,7 +13,7 @@ from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector,
 from mmlake.sources.fetcher import fetch, fetch_many
 from mmlake.sources.ingestion import ingest, ingested, read
 from mmlake.sources.raw_items import Content, RawItem, Reading
-from mmlake.sources.reingestion import reingest
+from mmlake.sources.reingestion import reingested
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key
@@ -40,7 +40,7 @@ __all__ = [
     "path_of_key",
     "priorities",
     "read",
-    "reingest",
+    "reingested",
     "scan",
     "shard_key",
 ]

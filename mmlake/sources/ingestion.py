@@ -228,7 +228,7 @@ def ingested(
                 f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; "
                 "its files changed, scan the landing zone again"
             )
-        if item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
+        if item.modality == modality and (wanted is None or item_id_of(shard.key, item.ordinal) in wanted):
             _store(item, store, settings)
             rows.add(item)
             if files is not None:
@@ -271,7 +271,7 @@ class _Rows:
         """One more row."""
         fault, words = item.fault, self._paired_text(item) if item.paired_texts else None
         self._cells += (
-            item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
+            item_id_of(self._key, item.ordinal), item.digest, item.sample_id, item.position, item.modality, item.role,
             item.content_type, item.text, words, None if words is None else item.paired_role, item.ref.to_json(),
             self._defaults.source, self._licence(item.licence), item.size_bytes, self._said(item),
             *(("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)),

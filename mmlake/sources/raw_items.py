@@ -356,9 +356,9 @@ class Reading:
         return self.fault(1006, f"{what}=0 not in [1, inf)", modality=modality, content=Content(self.open))
 
 
-def item_id_of(key: str, item: RawItem) -> str:
-    """The name of the row of an item of the shard with that key, unique in the lake."""
-    return f"{key}#{item.ordinal:06d}"
+def item_id_of(key: str, ordinal: int) -> str:
+    """The name of the row of the shard's item with that ordinal, unique in the lake. key: of the shard."""
+    return f"{key}#{ordinal:06d}"
 
 
 def role_of(modality: str) -> str:

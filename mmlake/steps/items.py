@@ -58,18 +58,17 @@ def _known(paths: Iterable[Path]) -> dict[str, list[str]]:
     return known
 
 
-def retry_items(job: Job, before: Before) -> pa.Table:
+def retry_items(job: Job, before: Before) -> Iterator[pa.Table]:
     shard = job.lake.registry.get(job.shard)
     if shard.format == sources.URL_LIST:
         # What an address gives now may be of another modality than the row that failed; what was downloaded before is
         # not downloaded again.
-        return pa.concat_tables(make_items(job))
-    items = pa.concat_tables(before.tables(None))
-    before.num_kept = items.num_rows
-    return sources.reingest(
+        yield from make_items(job)
+        return
+    found = sources.reingested(
         shard,
         job.modality,
-        items,
+        before.tables,
         wanted=before.keys,
         landing=job.lake.landing,
         store=job.lake.store,
@@ -79,6 +78,8 @@ def retry_items(job: Job, before: Before) -> pa.Table:
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
     )
+    yield from standing.in_order(job, schemas.ITEMS, found)
+    before.num_kept = sum(part.num_rows for part in before.tables(["item_id"]))
 
 
 def reading(lake: Lake, modality: str, shard: str) -> dict[str, str]:

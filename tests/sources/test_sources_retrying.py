@@ -15,7 +15,7 @@ from mmlake.pipeline import refresh
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.store import BlobStore
 from mmlake.upkeep import failed_rows, request_retries
-from tests.sources.source_builders import SETTINGS, land, png, tar
+from tests.sources.source_builders import SETTINGS, jsonl, land, png, tar
 
 MEMBERS = {"a.png": png(1), "a.txt": b"a caption", "b.png": png(2), "c.png": png(3)}
 
@@ -35,6 +35,12 @@ def ingested(shard, modality, landing, store):
     return sources.ingest(shard, modality, landing=landing, store=store, settings=SETTINGS)
 
 
+def read_again(shard, modality, items, **given):
+    """The rows of the table with those read again, in order."""
+    found = sources.reingested(shard, modality, lambda columns: [items.select(columns or items.column_names)], **given)
+    return pa.concat_tables(found).sort_by("item_id")
+
+
 @pytest.mark.parametrize("modality", ["image", "text"])
 def test_a_shard_that_did_not_open_gives_all_its_rows_when_it_does(tmp_path, modality):
     """The row that said so was the only one that was asked for: of four items one was read."""
@@ -43,7 +49,7 @@ def test_a_shard_that_did_not_open_gives_all_its_rows_when_it_does(tmp_path, mod
     before = {kind: ingested(shard, kind, landing, store) for kind in shard.modalities}
     (failed,) = (row["item_id"] for table in before.values() for row in table.to_pylist())
     landing.fails = False
-    after = sources.reingest(
+    after = read_again(
         shard, modality, before[modality], wanted=[failed], landing=landing, store=store, settings=SETTINGS
     )
     assert (
@@ -58,7 +64,7 @@ def test_a_caption_that_is_read_at_last_stands_next_to_its_image(tmp_path):
     images, texts = (ingested(shard, kind, root, store) for kind in ("image", "text"))
     field = images.schema.field("sample_text")
     bare = images.set_column(images.schema.get_field_index("sample_text"), field, pa.nulls(3, field.type))
-    after = sources.reingest(
+    after = read_again(
         shard, "image", bare, wanted=texts.column("item_id").to_pylist(), landing=root, store=store, settings=SETTINGS
     )
     assert after.equals(images)
@@ -78,3 +84,25 @@ def test_a_shard_that_was_scanned_while_it_did_not_open_is_scanned_again_on_retr
         for kind in lake.registry.get("a.tar").modalities
     }
     assert made == {"text": 1, "image": 3}
+
+
+def test_rows_that_stand_are_taken_some_at_a_time(tmp_path):
+    root, store = (
+        land(tmp_path / "in", {"a.jsonl": jsonl(*({"text": f"Words {at}"} for at in range(9)))}),
+        tmp_path / "s",
+    )
+    (shard,) = sources.scan(root, settings=SETTINGS)
+    items = ingested(shard, "text", LocalLanding(root), BlobStore(store))
+    taken = []
+
+    def parts(columns):
+        for at in range(0, 9, 3):
+            taken.append((columns, at))
+            yield items.slice(at, 3).select(columns or items.column_names)
+
+    given = {"landing": root, "store": BlobStore(store), "settings": SETTINGS}
+    found = sources.reingested(shard, "text", parts, wanted=["a.jsonl#000004"], **given)
+    assert next(found)["item_id"].to_pylist() == items["item_id"].to_pylist()[:3]
+    assert [at for columns, at in taken if columns is None] == [0], "no part is read before its turn"
+    rest = pa.concat_tables(found)
+    assert sorted(rest["item_id"].to_pylist()) == items["item_id"].to_pylist()[3:]
