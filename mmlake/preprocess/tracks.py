@@ -67,26 +67,6 @@ class _Occurrences:
     error: str | None
 
 
-def tracks(
-    items: pa.Table,
-    modality: str,
-    *,
-    decoder: Decoder,
-    store: Blobs,
-    settings: PreprocessSettings | None = None,
-    decode: DecodeSettings | None = None,
-    runner: Runner = IN_PROCESS,
-    scratch: Path | None = None,
-    advance: Advance = silent,
-) -> pa.Table:
-    """The TRACKS table of `track_parts`."""
-    found = track_parts(
-        items, modality, decoder=decoder, store=store, settings=settings, decode=decode, runner=runner,
-        scratch=scratch, advance=advance,
-    )  # fmt: skip
-    return schemas.conform(schemas.TRACKS, pa.concat_tables([schemas.empty(schemas.TRACKS), *found]).combine_chunks())
-
-
 def track_parts(
     items: pa.Table,
     modality: str,
@@ -104,7 +84,8 @@ def track_parts(
     decoder: the modality's (`mmlake/modalities.py`). An item that cannot be decoded becomes a row with status
     unreadable, a code and a reason. Raises only for settings, missing libraries, a failing disk and a store that does
     not answer. decode: by which row the pictures of films are decoded. runner: where decoders run. scratch: a folder
-    for the sound and the pictures of films until they are stored; None for the machine's own.
+    for the sound and the pictures of films until they are stored; None for the machine's own. `tracks` gives them as
+    one table.
     """
     settings = settings or PreprocessSettings()
     recognizer = SpeechRecognizer(settings)
@@ -135,6 +116,9 @@ def track_parts(
         rows.num - rows.num_unreadable,
         rows.num_unreadable,
     )
+
+
+tracks = schemas.whole(schemas.TRACKS, track_parts)
 
 
 class _Rows:

@@ -17,14 +17,9 @@ from mmlake.schemas.stages import (
     PAIRS,
     TABLES,
     VERDICTS,
-    conform,
     contamination_of,
-    empty,
-    from_columns,
-    from_rows,
-    is_sorted,
 )
-from mmlake.schemas.table import TableSchema
+from mmlake.schemas.table import TableSchema, conform, empty, from_columns, from_rows, is_sorted, whole
 from mmlake.schemas.tracks import ALIGNMENTS, TRACKS, UNITS
 
 __all__ = [
@@ -52,4 +47,5 @@ __all__ = [
     "from_columns",
     "from_rows",
     "is_sorted",
+    "whole",
 ]

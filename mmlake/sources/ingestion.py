@@ -173,37 +173,6 @@ def read(
     return reader_of(landing, settings, parsed, connectors).items(shard, downloads=downloads, begin=begin)
 
 
-def ingest(
-    shard: Shard,
-    modality: str,
-    *,
-    landing: Landing | str | os.PathLike[str],
-    store: Blobs,
-    settings: SourceSettings,
-    wanted: Collection[str] | None = None,
-    advance: Advance = silent,
-    downloads: Downloads | None = None,
-    parsed: ParsedFiles | None = None,
-    connectors: Connectors = SOURCES,
-    files: StoredFiles | None = None,
-) -> pa.Table:
-    """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
-    returns.
-
-    wanted: item ids; the bytes of other items are not read. None: all.
-    downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
-    parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
-    files: loose files that are as they were are not read, and what those of now became is noted there.
-
-    Raises ContractBroken where it has a modality that it was not registered for: its files changed since the scan.
-    """
-    found = ingested(
-        shard, modality, landing=landing, store=store, settings=settings, wanted=wanted, advance=advance,
-        downloads=downloads, parsed=parsed, connectors=connectors, files=files,
-    )  # fmt: skip
-    return schemas.conform(schemas.ITEMS, pa.concat_tables(found))
-
-
 def ingested(
     shard: Shard,
     modality: str,
@@ -218,7 +187,16 @@ def ingested(
     connectors: Connectors = SOURCES,
     files: StoredFiles | None = None,
 ) -> Iterator[pa.Table]:
-    """The same rows, some at a time as they are stored; at least one table, which may have none."""
+    """The shard's rows of one modality, schema ITEMS, some at a time once their bytes are in the store; at least one
+    table, which may have none. `ingest` gives them as one table, sorted by item_id.
+
+    wanted: item ids; the bytes of other items are not read. None: all.
+    downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
+    parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
+    files: loose files that are as they were are not read, and what those of now became is noted there.
+
+    Raises ContractBroken where it has a modality that it was not registered for: its files changed since the scan.
+    """
     reader = reader_of(landing, settings, parsed, connectors)
     downloads = downloads and downloads.for_table(shard.key, modality, rules=settings)
     rows, blob_of = _Rows(shard.key), None if files is None else files.blob_of
@@ -239,6 +217,9 @@ def ingested(
     yield rows.taken()
     if rows.num_repeated and wanted is None:
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, rows.num_repeated)
+
+
+ingest = schemas.whole(schemas.ITEMS, ingested)
 
 
 class _Rows:

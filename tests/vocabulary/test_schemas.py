@@ -8,8 +8,7 @@ import pytest
 from mmlake import schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas import BLOBS, TABLES, TRACKS, VERDICTS, conform, empty, from_rows
-from mmlake.schemas.stages import is_sorted
-from mmlake.schemas.table import TableSchema
+from mmlake.schemas.table import TableSchema, is_sorted, whole
 
 # a small table of numbers per digest
 MEASURES = TableSchema(
@@ -205,3 +204,18 @@ def test_rows_that_are_sorted_by_a_key_of_two_columns_are_not_copied():
     assert places[0] == places[1]
     parts = schemas.conform(schemas.MEASURES, pa.concat_tables([table.slice(0, 9), table.slice(9)]))
     assert parts.equals(table) and parts["digest"].num_chunks == 1  # equal rows are equal bytes of a file
+
+
+def test_parts_are_one_sorted_table_of_one_chunk_each_column() -> None:
+    """And the function keeps its name, its parameters and what is said of it."""
+
+    def parts(*digests: str, num: int = 1):
+        """Some at a time."""
+        for digest in digests:
+            yield from_rows(BLOBS, [{"digest": digest, "size_bytes": 1, "num_occurrences": num, "status": "ok"}])
+
+    made = whole(BLOBS, parts)
+    table = made("b", "a", num=2)
+    assert table.column("digest").to_pylist() == ["a", "b"] and table.column("num_occurrences").to_pylist() == [2, 2]
+    assert all(column.num_chunks == 1 for column in table.columns)
+    assert (made.__name__, made.__doc__) == ("parts", "Some at a time.")
