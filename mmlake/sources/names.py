@@ -1,9 +1,12 @@
-"""What samples and their members are called: the sample of a member, the label of a member in locators, the ids of
-samples that records name."""
+"""What samples and their members are called: the sample of a member, the label of a member in locators, which members
+there are, the ids of samples that records name."""
 
 from __future__ import annotations
 
 import unicodedata
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mmlake.formats.compression import SUFFIXES
 from mmlake.formats.texts import printable
@@ -52,6 +55,22 @@ def label_of(name: str) -> str:
     """What locators call a member whose name no other has."""
     is_own = name.isascii() and not any(map(name.__contains__, MARKS))
     return name if is_own else printable(name).replace("#", "%23")
+
+
+class MemberNames:
+    """Which names an archive, or a directory with those below it, has, as far as hashes of eight bytes each say."""
+
+    def __init__(self, hashes: NDArray[np.int64]) -> None:
+        """hashes: of what `label_of` gives for each."""
+        self._sorted = np.sort(hashes)
+
+    def __contains__(self, path: str) -> bool:
+        if not len(self._sorted):
+            return False
+        spellings = {path, unicodedata.normalize("NFD", path)}
+        wanted = np.array([hash(label_of(f"{start}{one}")) for one in spellings for start in ("", "./")], np.int64)
+        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        return bool((self._sorted[at] == wanted).any())
 
 
 class SampleNames:

@@ -24,10 +24,9 @@ from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.companions import packed_media
 from mmlake.sources.companions.archives import File
 from mmlake.sources.companions.file_records import FILE_RECORDS, FileRecords, Record
-from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import join
-from mmlake.sources.names import composed
+from mmlake.sources.names import MemberNames, composed
 from mmlake.sources.raw_items import Member, RawItem, Reading, become_text
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField, licence_field
@@ -170,7 +169,7 @@ class FileTable(ABC):
                 yield path, why
 
     @cached_property
-    def _packed(self) -> Names:
+    def _packed(self) -> MemberNames:
         """What members of archives may be called in its records."""
         inside, landing = "" if self.home == "." else f"{self.home}/", self.reading.landing
         placement, found = Placement(landing, self.reading.parsed), list[tuple[Entry, bool]]()

@@ -25,7 +25,7 @@ from mmlake.sources.companions.file_records import FileRecords
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.listed_names import describing
 from mmlake.sources.companions.manifests import FIRST_RECORDS, Manifest
-from mmlake.sources.companions.member_names import Names
+from mmlake.sources.names import MemberNames
 from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion, Description
 
@@ -47,7 +47,7 @@ def may_describe(name: str) -> str | None:
 class _InArchive(FileTable):
     """One such file, as a member."""
 
-    def __init__(self, reading: Reading, member: Member, names: Names) -> None:
+    def __init__(self, reading: Reading, member: Member, names: MemberNames) -> None:
         """reading: of the archive. names: of its members."""
         self._archive, self._member, self._names = reading.landing.stat(reading.path), member, names
         self.label = member.label or member.name
@@ -82,7 +82,7 @@ class _InArchive(FileTable):
 class _Table(_InArchive, DescriptionTable):
     """A table by its name."""
 
-    def __init__(self, reading: Reading, member: Member, names: Names, homes: Collection[str]) -> None:
+    def __init__(self, reading: Reading, member: Member, names: MemberNames, homes: Collection[str]) -> None:
         """homes: the directories of all of them."""
         super().__init__(reading, member, names)
         self._homes = homes
@@ -96,7 +96,7 @@ class _Manifest(_InArchive, Manifest):
 
     absent = "is missing"
 
-    def __init__(self, reading: Reading, member: Member, names: Names, form: manifest_forms.Form) -> None:
+    def __init__(self, reading: Reading, member: Member, names: MemberNames, form: manifest_forms.Form) -> None:
         """form: how it is read."""
         super().__init__(reading, member, names)
         self._form = form
@@ -140,7 +140,7 @@ class InnerDescriptions(Companion):
         may_be: Sequence[int],
         member_at: Callable[[int], Member],
         *,
-        names: Callable[[], Names],
+        names: Callable[[], MemberNames],
         is_whole: bool,
     ) -> InnerDescriptions | None:
         """None where no member is such a file. may_be: the members that are called like one, by number."""

@@ -22,10 +22,9 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions import file_lists, json_objects, kaldi, manifest_forms, utterances
 from mmlake.sources.companions.file_records import FileRecords
 from mmlake.sources.companions.file_tables import FileTable, FileTables
-from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.names import SampleNames, composed, file_stem_of, label_of, uncompressed_stem_of
+from mmlake.sources.names import MemberNames, SampleNames, composed, file_stem_of, label_of, uncompressed_stem_of
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import (
@@ -186,7 +185,7 @@ class Manifest(FileTable):
         return self._form.is_object
 
     @cached_property
-    def _known(self) -> Names:
+    def _known(self) -> MemberNames:
         """What all media below its directory may be called."""
         inside, hashes = "" if self.home == "." else f"{self.home}/", array("q")
         for directory, entries in self.reading.landing.directories():
@@ -195,7 +194,7 @@ class Manifest(FileTable):
                 for entry in filter(lambda entry: is_media_name(entry.name), entries):
                     keys = self.keys_of(composed(printable(entry.name)), places)
                     hashes.extend(hash(label_of(key)) for key in keys)
-        return Names(np.array(hashes, np.int64))
+        return MemberNames(np.array(hashes, np.int64))
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         if not self._may_have_ids:

@@ -22,9 +22,8 @@ from mmlake.formats.archive_names import names_in
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing
 from mmlake.sources.companions.file_lists import BASES
-from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.places import PACKED, join
-from mmlake.sources.names import composed, label_of
+from mmlake.sources.names import MemberNames, composed, label_of
 
 _FOLDERS_KEPT = 256
 _SPLITS = frozenset("train training val valid validation dev eval test testing".split())
@@ -138,7 +137,7 @@ def _stem_of(archive: str) -> str:
     return archive[: len(archive) - len(ending)] or archive
 
 
-def named_in(naming: Naming, archives: Iterable[tuple[Entry, bool]], landing: Landing, *, limit_bytes: int) -> Names:
+def named_in(naming: Naming, archives: Iterable[tuple[Entry, bool]], landing: Landing, *, limit_bytes: int) -> MemberNames:
     """What the members of the archives may be called in the records. archives: each with whether it is plain.
     limit_bytes: up to which a compressed one is expanded."""
     hashes = array("q")
@@ -148,4 +147,4 @@ def named_in(naming: Naming, archives: Iterable[tuple[Entry, bool]], landing: La
         with suppress(UnreadableItem), landing.open(archive.path) as file:  # its own rows say why
             for name in names_in(file, limit_bytes=limit_bytes):
                 hashes.extend(hash(label_of(key)) for key in unpacking.keys(name))
-    return Names(np.array(hashes, np.int64))
+    return MemberNames(np.array(hashes, np.int64))

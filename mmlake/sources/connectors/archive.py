@@ -21,10 +21,9 @@ from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import labels, manifest_forms, transcripts
 from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, may_describe
-from mmlake.sources.companions.member_names import Names
 from mmlake.sources.companions.outer_descriptions import OuterDescriptions
 from mmlake.sources.companions.places import TABLES, join
-from mmlake.sources.names import MARKS, label_of, stem_of
+from mmlake.sources.names import MARKS, MemberNames, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading, record_endings
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples
@@ -228,7 +227,7 @@ class Archive:
             self.reading,
             sorted(found),
             lambda at: next(iter(self.members([at], is_listed=False))),
-            names=lambda: Names(np.frombuffer(self._names, np.int64)),
+            names=lambda: MemberNames(np.frombuffer(self._names, np.int64)),
             is_whole=self.is_whole,
         )
 
