@@ -155,7 +155,8 @@ def reader_of(
     connectors: Connectors,
 ) -> Reader:
     """A reader of the landing zone; what it parses goes with it where nobody owns that."""
-    return Reader(as_landing(landing), settings or SourceSettings(), parsed or ParsedFiles(), connectors)
+    opened = landing if isinstance(landing, Landing) else as_landing(landing)
+    return Reader(opened, settings or SourceSettings(), parsed or ParsedFiles(), connectors)
 
 
 def read(
