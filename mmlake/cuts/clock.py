@@ -70,12 +70,12 @@ def lags_of(item: Path, track: Path | None, pieces: Sequence[CutPiece]) -> list[
     return found
 
 
-def described(lags: Sequence[Lag], *, max_lag_s: float = MAX_LAG_S) -> list[str]:
+def described(lags: Sequence[Lag]) -> list[str]:
     """A sentence for each step whose lags are too large: where they begin and how they grow. lags: of one item."""
     problems = []
     for step in dict.fromkeys(lag.step for lag in lags):
         own = sorted((lag for lag in lags if lag.step == step), key=lambda lag: lag.number)
-        late = [lag for lag in own if abs(lag.lag_s) > max_lag_s]
+        late = [lag for lag in own if abs(lag.lag_s) > MAX_LAG_S]
         if not late:
             continue
         worst = max(late, key=lambda lag: abs(lag.lag_s))
@@ -83,7 +83,7 @@ def described(lags: Sequence[Lag], *, max_lag_s: float = MAX_LAG_S) -> list[str]
         problems.append(
             f"{step}: {len(late)} of {len(own)} cuts lag, first {late[0].key} (number {late[0].number}) by "
             f"{late[0].lag_s:+.4f} s, most {worst.key} by {worst.lag_s:+.4f} s, "
-            + (f"growing by {grows:+.4f} s with each cut" if abs(grows) > max_lag_s / 10 else "which does not grow")
+            + (f"growing by {grows:+.4f} s with each cut" if abs(grows) > MAX_LAG_S / 10 else "which does not grow")
         )
     return problems
 

@@ -9,10 +9,12 @@ from mmlake.cuts.runner import as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
 from mmlake.media.decoders import FORMATS, num_pixels
 
+_PREVIEW_HEIGHT_PX = 240  # at most
 
-def preview(film: bytes, *, max_height_px: int = 240, settings: CutSettings) -> bytes:
-    """The film as an MP4 of H.264 and AAC that is at most so high, with the times of its frames. Raises UnreadableItem
-    3001, 3003, 3102, 3103, 3303."""
+
+def preview(film: bytes, *, settings: CutSettings) -> bytes:
+    """The film as a small MP4 of H.264 and AAC, with the times of its frames. Raises UnreadableItem 3001,
+    3003, 3102, 3103, 3303."""
     import ffmpeg
 
     with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
@@ -23,7 +25,7 @@ def preview(film: bytes, *, max_height_px: int = 240, settings: CutSettings) -> 
             source,
             as_file(made),
             format="mp4",
-            vf=f"scale=-2:'min({max_height_px},trunc(ih/2)*2)'",
+            vf=f"scale=-2:'min({_PREVIEW_HEIGHT_PX},trunc(ih/2)*2)'",
             vcodec="libx264",
             preset="veryfast",
             crf=30,

@@ -3,8 +3,7 @@
 Where to read, in the order of the data; `tiers`, the table of ways to find near duplicates, comes first:
 
 - prints of one unit: `fingerprinting`; what each modality has of its own: `text`, `image`, `audio`, `video`
-- candidates: prints and keys of all units (`prints`, `print_columns`), who holds a key (`numbering`, `postings`),
-  hashes within a radius (`joins`)
+- candidates: prints and keys of all units (`prints`, `print_columns`), who holds a key (`numbering`, `postings`)
 - one pair: what a tier says of two units (`matching`)
 - the join: who follows whom (`greedy`), whom clusters elect (`stars`); what is new alone: `kept`
 - vectors: `vectors`

@@ -1,5 +1,5 @@
-"""Which rows share a key or lie within a Hamming radius: the candidate joins of all near tiers, in numpy and in
-bounded memory."""
+"""Which hashes lie within a Hamming radius, in bounded memory; no tier asks (decision 0057). And `mix64`, by which the
+prints and keys of all tiers are scrambled."""
 
 from __future__ import annotations
 
@@ -34,16 +34,13 @@ def mix64(values: np.ndarray) -> np.ndarray:
     return z
 
 
-def hamming_pairs(
-    hashes: np.ndarray, *, radius: int, targets: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def hamming_pairs(hashes: np.ndarray, *, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(i, j, distance) of the pairs of 64-bit hashes within the radius, i < j, sorted.
 
     Rows with equal hashes are tied to the first of them, and only that one is compared further. Among distinct hashes
     the join is exact, except in dense groups: one hash is tied to at most 16 others of its block before it, so that any
     number of hashes within the radius of each other has at most 16 pairs per hash and block. Which pairs are found
-    depends on the set of hashes alone.
-    targets: bool per row; pairs with no target among them are left out. Without it every row is one.
+    depends on the set of hashes alone. What it needs of each hash lies in files where that is large.
 
     Method: pigeonhole. Cut into radius + k blocks, two hashes within the radius agree on k of them, so one join per
     choice of k blocks finds them all; the first join in which a pair agrees reports it.
@@ -52,30 +49,15 @@ def hamming_pairs(
     if len(hashes) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     distinct, first, place = np.unique(hashes, return_index=True, return_inverse=True)
-    is_target = np.ones(len(distinct), np.bool_)
-    if targets is not None:
-        is_target = np.bincount(place, weights=targets, minlength=len(distinct)) > 0
-    left, right = near_distinct(distinct, is_target, radius=radius)
+    left, right = _near(distinct, _masks(len(distinct), radius), radius)
     rows = np.arange(len(hashes))
     tied = rows != first[place]
-    if targets is not None:
-        tied &= is_target[place]
     i = np.concatenate((first[place[tied]], first[left]))
     j = np.concatenate((rows[tied], first[right]))
     i, j = np.minimum(i, j), np.maximum(i, j)
     order = np.lexsort((j, i))
     i, j = i[order], j[order]
     return i, j, np.bitwise_count(hashes[i] ^ hashes[j]).astype(np.int64)
-
-
-def near_distinct(
-    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], *, radius: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(left, right) of the pairs of `hamming_pairs` among hashes that are distinct and ascending, left < right, in no
-    order that counts. What it needs of each hash lies in files where that is large."""
-    if len(hashes) < 2:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    return _near(hashes, is_target, _masks(len(hashes), radius), radius)
 
 
 def _masks(num: int, radius: int) -> NDArray[np.uint64]:
@@ -95,12 +77,12 @@ def _masks(num: int, radius: int) -> NDArray[np.uint64]:
 
 
 def _near(
-    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], radius: int
+    hashes: NDArray[np.uint64], masks: NDArray[np.uint64], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(left, right) of distinct hashes, sorted ascending, left < right, in no order that counts."""
     kernels = _compiled() if len(hashes) >= _COMPILE_FROM or _is_loaded[0] else None
     if kernels is None:
-        found = [_near_in_runs(hashes, is_target, masks, at, radius) for at in range(len(masks))]
+        found = [_near_in_runs(hashes, masks, at, radius) for at in range(len(masks))]
     else:
         _is_loaded[0] = True
         group, scan = kernels
@@ -112,15 +94,13 @@ def _near(
         found = []
         for at in range(len(masks)):
             ends = group(hashes, masks[at], bits, rows, values, groups)
-            found.append(
-                scan(rows, values, is_target, ends, masks[: at + 1], np.uint64(radius), _MAX_PARTNERS, _MAX_COMPARED)
-            )
+            found.append(scan(rows, values, ends, masks[: at + 1], np.uint64(radius), _MAX_PARTNERS, _MAX_COMPARED))
     left, right = (np.concatenate(side).astype(np.int64) for side in zip(*found, strict=True))
     return left, right
 
 
 def _near_in_runs(
-    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], at: int, radius: int
+    hashes: NDArray[np.uint64], masks: NDArray[np.uint64], at: int, radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The pairs that join `at` is the first to find: each hash is compared with the hashes before it that agree on the
     mask, from the first of them on, until it has its partners."""
@@ -135,7 +115,7 @@ def _near_in_runs(
     while len(active) and step < _MAX_COMPARED:
         left, right = order[start[active] + step], order[active]
         differing = hashes[left] ^ hashes[right]
-        near = (np.bitwise_count(differing) <= radius) & (is_target[left] | is_target[right])
+        near = np.bitwise_count(differing) <= radius
         partners[active[near]] += 1
         left, right, differing = left[near], right[near], differing[near]
         is_first = np.all(differing[:, None] & masks[None, :at] != 0, axis=1)
@@ -188,7 +168,6 @@ def _group(
 def _scan(
     rows: NDArray[np.uint32],
     values: NDArray[np.uint64],
-    is_target: NDArray[np.bool_],
     ends: NDArray[np.uint32],
     masks: NDArray[np.uint64],  # the last is the one that groups agree on; pairs that agree on another are known
     limit: np.uint64,
@@ -212,7 +191,7 @@ def _scan(
                 if not (is_near or is_long) or differing & mask != 0:
                     continue
                 compared += 1
-                if is_near and (is_target[rows[left]] or is_target[rows[right]]):
+                if is_near:
                     partners += 1
                     if not np.any((masks[:-1] & differing) == 0):
                         if num_found == len(lefts):

@@ -1,7 +1,7 @@
 """Landing zones: the one place where the library lists and opens files that it did not make.
 
 `as_landing` takes a directory or an address, or several by name; another kind of storage is one more class with the
-methods of `Landing` and one more scheme in `opening.py`.
+methods of `Landing` and one more scheme in `addresses.py`.
 """
 
 from __future__ import annotations

@@ -132,13 +132,12 @@ class Mounts(Landing):
 
 class UnreachableLanding(Landing):
     """A landing zone that could not be opened: each of its methods raises the error that said why, so that the others
-    next to it can be read.
+    next to it can be read."""
 
-    location: only where it is certain to hold no credential.
-    """
+    location = "not reachable"  # its own may hold a credential
 
-    def __init__(self, error: MmlakeError, *, location: str = "not reachable") -> None:
-        self.error, self.location = error, location
+    def __init__(self, error: MmlakeError) -> None:
+        self.error = error
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._raise()

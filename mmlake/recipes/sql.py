@@ -103,7 +103,7 @@ class Condition:
                     f"one of {_some([*known.values(), 'metadata.FIELD'])}; text stands in single quotes"
                 )
 
-    def holds(self, rows: pa.Table, *, time_limit_s: float = TIME_LIMIT_S, memory: str = MEMORY_LIMIT) -> np.ndarray:
+    def holds(self, rows: pa.Table, *, time_limit_s: float = TIME_LIMIT_S) -> np.ndarray:
         """Whether each row meets the condition, bool; one of unknown value (NULL) does not. Raises SettingsError where
         the types do not fit, or it takes too long or too much memory."""
         struct = rows.schema.field(METADATA).type if METADATA in rows.column_names else None
@@ -113,15 +113,15 @@ class Condition:
             return np.zeros(0, dtype=bool)
         needed = [name for name in rows.column_names if name.lower() in self.columns]
         table = rows.select(needed).append_column("__row", pa.array(np.arange(rows.num_rows)))
-        found = self._run(table, time_limit_s, memory)
+        found = self._run(table, time_limit_s)
         holds = np.zeros(rows.num_rows, dtype=bool)
         holds[found] = True
         return holds
 
-    def _run(self, table: pa.Table, time_limit_s: float, memory: str) -> np.ndarray:
+    def _run(self, table: pa.Table, time_limit_s: float) -> np.ndarray:
         import duckdb
 
-        with _database(memory) as database:
+        with _database(MEMORY_LIMIT) as database:
             database.register("catalog", table)
             clock = threading.Timer(time_limit_s, database.interrupt)
             clock.start()
@@ -130,7 +130,7 @@ class Condition:
             except duckdb.InterruptException:
                 raise self._refused(f"takes more than {time_limit_s:g} s; make it simpler") from None
             except duckdb.OutOfMemoryException:
-                raise self._refused(f"takes more than {memory} of memory; make it simpler") from None
+                raise self._refused(f"takes more than {MEMORY_LIMIT} of memory; make it simpler") from None
             except duckdb.Error as error:
                 raise self._refused(f"does not fit the columns: {_reason(error)}; correct it") from None
             finally:

@@ -8,9 +8,9 @@ removes those. See `docs/store.md`.
     S3Store      the one below a prefix of a bucket
     PackWriter   many small blobs to one file     PackIndex    from a digest to its place in that file
 
-A pack is `b"mmlpak1\\n"` and records (`pack.py`): header of 76 bytes (magic, size, digest, extension, CRC-32), then the
-blob. Its index (`index.py`) is a fanout table and sorted entries of 44 bytes (digest, offset of the blob's bytes,
-size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
+A pack is `b"mmlpak1\\n"` and records (`pack_file.py`): header of 76 bytes (magic, size, digest, extension, CRC-32),
+then the blob. Its index (`index.py`) is a fanout table and sorted entries of 44 bytes (digest, offset of the blob's
+bytes, size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
 """
 
 from mmlake.durable import sync_directory

@@ -63,9 +63,8 @@ def event_film(
 
 
 def gray_film(
-    path: Path, pictures: Sequence[NDArray[np.uint8]], times_s: NDArray[np.float64], sound: NDArray[np.float32] | None,
-    *, sound_from_s: float = 0.0,
-) -> Path:  # fmt: skip
+    path: Path, pictures: Sequence[NDArray[np.uint8]], times_s: NDArray[np.float64], sound: NDArray[np.float32] | None
+) -> Path:
     """A film of grey pictures at these times with mono 16 kHz sound; H.264, with lossless sound in MKV, else AAC."""
     import av
 
@@ -86,7 +85,7 @@ def gray_film(
             samples = np.clip(np.rint(sound[start : start + 1024] * 32767), -32768, 32767).astype(np.int16)
             piece = av.AudioFrame.from_ndarray(samples[None], format="s16", layout="mono")
             piece.sample_rate, piece.time_base = RATE_HZ, Fraction(1, RATE_HZ)
-            piece.pts = round(sound_from_s * RATE_HZ) + start
+            piece.pts = start
             sink.mux(track.encode(piece))
         if track is not None:
             sink.mux(track.encode())

@@ -3,7 +3,7 @@ joined by cuts, fades and dissolves, with flashes that are none of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +15,6 @@ KINDS = ("cut", "fade", "dissolve")
 _SIZE_HW = (180, 320)
 _WORLD_HW = (540, 960)
 _BLUR_STEPS = 3  # of the shutter, where the camera moves fast
-
-World = Callable[[np.random.Generator], np.ndarray]  # a picture that a camera moves above, uint8 H W 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +40,11 @@ class Style:
 SHAKEN = Style(num_shots=1, shot_s=(30.0, 30.0), shake=(0.015, 0.03, 0.05), flash_fraction=0.0)
 
 
-def film(path: Path, style: Style, rng: np.random.Generator, *, world: World | None = None) -> list[Transition]:
+def film(path: Path, style: Style, rng: np.random.Generator) -> list[Transition]:
     """The transitions of the film that is written there, in order of time."""
     import av
 
-    shots = [_Shot(style, rng, world or textured) for _ in range(style.num_shots)]
+    shots = [_Shot(style, rng) for _ in range(style.num_shots)]
     kinds = [str(rng.choice(style.kinds)) for _ in shots[1:]]
     truth: list[Transition] = []
     with av.open(str(path), "w") as sink:
@@ -102,15 +100,15 @@ def _mixed(left: np.ndarray, right: np.ndarray, share: float) -> np.ndarray:
 class _Shot:
     """A camera above a world, with things that move across it, noise of the sensor and perhaps a flash."""
 
-    def __init__(self, style: Style, rng: np.random.Generator, world: World) -> None:
+    def __init__(self, style: Style, rng: np.random.Generator) -> None:
         self._rng = rng
         self.num_frames = round(float(rng.uniform(*style.shot_s)) * RATE_HZ)
-        self._world = world(rng)
+        self._world = textured(rng)
         total = self.num_frames + 4 * RATE_HZ  # transitions go on with it
         self._path = _camera(total, float(rng.choice(style.shake)), rng)
         self._exposure = 1 + 0.06 * _wander(total, 0.3, rng)
         self._noise = float(rng.uniform(0.5, 5))
-        self._movers = [_Mover(world(rng), total, rng) for _ in range(int(rng.choice((0, 1, 2))))]
+        self._movers = [_Mover(textured(rng), total, rng) for _ in range(int(rng.choice((0, 1, 2))))]
         flashes = rng.random() < style.flash_fraction
         start = int(rng.integers(15, self.num_frames - 20))
         self._flash = range(start, start + int(rng.integers(1, 5))) if flashes else range(0)

@@ -17,11 +17,11 @@ _STEPS = {"cells": 1, "keys": 1 / OF}  # what a curve is over, and what one of i
 _Z = 1.959963984540054  # two-sided 95 %
 
 
-def wilson(found: int, units: int, *, z: float = _Z) -> tuple[float, float]:
-    """The interval of a share, 95 % unless z says otherwise (Wilson 1927); (0, 1) where nothing was sampled."""
+def wilson(found: int, units: int) -> tuple[float, float]:
+    """The interval of a share, 95 % (Wilson 1927); (0, 1) where nothing was sampled."""
     if not units:
         return 0.0, 1.0
-    share = found / units
+    share, z = found / units, _Z
     scale = 1 + z * z / units
     centre = (share + z * z / (2 * units)) / scale
     half = z * ((share * (1 - share) + z * z / (4 * units)) / units) ** 0.5 / scale

@@ -3,7 +3,7 @@ record per element.
 
 The list is cut at the ends of its elements without being parsed, so that a broken element is a row with its bytes, and
 memory holds one at a time. What stands in an element is read as a line of JSON lines is. Lists whose elements name
-media are manifests (`manifest.py`).
+media are manifests (`companions/manifests.py`).
 """
 
 from __future__ import annotations
