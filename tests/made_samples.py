@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from mmlake.modalities import MODALITIES
 from mmlake.records import LEADING_ROLES, canonical_json, digest_of
-from mmlake.shards import SAMPLES_READ
+from mmlake.shards import SAMPLES_READ, ShardIndex, write_shards
 from mmlake.store import BlobStore
 
 TYPES = {"image": "image/jpeg", "text": "text/plain", "audio": "audio/flac", "video": "video/mp4"}
@@ -50,3 +52,9 @@ def sample(parts: list[dict[str, Any]], *, fields: dict | None = None, **facts) 
 def samples_table(rows: list[dict[str, Any]]) -> pa.Table:
     """The rows as the writer reads them, in the given order."""
     return pa.Table.from_pylist(rows, schema=SAMPLES_READ)
+
+
+def shards_of(rows: list[dict[str, Any]], store: BlobStore, out: Path, **how: Any) -> ShardIndex:
+    """The shards of a version of these samples. how: of `write_shards`."""
+    named = {"manifest_id": "cd" * 32, "modalities": tuple(MODALITIES)}
+    return write_shards(samples_table(rows), store=store, out=out, **(named | how))

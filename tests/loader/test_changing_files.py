@@ -14,10 +14,9 @@ import pytest
 
 from mmlake.errors import ShardCorrupt
 from mmlake.loader import ShardStream
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 COUNT = 40
 
@@ -31,14 +30,7 @@ def folder(tmp_path) -> Path:
 
 
 def written(root: Path, store: BlobStore, rows: list[dict], settings: ShardSettings) -> Path:
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
-        settings=settings,
-    ).directory
+    return shards_of(rows, store, root, settings=settings).directory
 
 
 # opens every shard, shortens or changes all of them, and goes on to the end of the epoch

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from mmlake import checked_json
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import MixedOrder, ShardStream, mixture_problems, write_mixture
-from mmlake.modalities import MODALITIES
 from mmlake.recipes import Mixture
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 SIZES = {"a": 60, "b": 12, "c": 3}
 MIXED = Mixture(by="source", weights=(("b", 2.0),), epochs=(("c", 4.0),))
@@ -43,10 +42,7 @@ def plain(tmp_path_factory) -> Path:
     for number in range(sum(SIZES.values())):
         words = text(store, f"words {number}") if number % 3 == 0 else part(store, b"%06d" % number * 30)
         rows.append(sample([words]))
-    directory = write_shards(
-        samples_table(rows), store=store, out=root, manifest_id="ef" * 32, modalities=tuple(MODALITIES),
-        settings=ShardSettings(max_samples=10),
-    ).directory  # fmt: skip
+    directory = shards_of(rows, store, root, manifest_id="ef" * 32, settings=ShardSettings(max_samples=10)).directory
     names = sorted(ShardStream(directory, verify="fast").keys())
     spread = [name for name, size in SIZES.items() for _ in range(size)]
     GROUPS.update({key: spread[at * 7 % len(names)] for at, key in enumerate(names)})

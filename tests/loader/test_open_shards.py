@@ -15,22 +15,19 @@ import pytest
 from PIL import Image
 
 from mmlake.loader import DECODERS, ShardStream
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import sample, samples_table, text
+from tests.made_samples import sample, shards_of, text
 
 COUNT = 2000
 
 
 def folder(root: Path, *, form: str) -> Path:
     store = BlobStore(root / "blobs")
-    return write_shards(
-        samples_table([sample([text(store, f"words {number}")]) for number in range(COUNT)]),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
+    return shards_of(
+        [sample([text(store, f"words {number}")]) for number in range(COUNT)],
+        store,
+        root,
         settings=ShardSettings(max_samples=200, small=form),
     ).directory
 

@@ -12,10 +12,9 @@ import pytest
 
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import ShardStream
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, write_shards
+from mmlake.shards import ShardIndex, ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import sample, samples_table, text
+from tests.made_samples import sample, shards_of, text
 
 COUNT = 1300  # more than the positions that are computed at a time
 
@@ -24,12 +23,10 @@ COUNT = 1300  # more than the positions that are computed at a time
 def folder(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("passes")
     store = BlobStore(root / "blobs")
-    return write_shards(
-        samples_table([sample([text(store, f"words {number}")]) for number in range(COUNT)]),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
+    return shards_of(
+        [sample([text(store, f"words {number}")]) for number in range(COUNT)],
+        store,
+        root,
         settings=ShardSettings(max_samples=100, small="tar"),
     ).directory
 

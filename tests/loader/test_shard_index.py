@@ -16,10 +16,9 @@ from mmlake.loader import shard as shards
 from mmlake.loader.entries import entries
 from mmlake.loader.read_file import ReadFile
 from mmlake.loader.shard import OpenShard
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 COUNT = 300
 
@@ -32,14 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(COUNT):
         parts = [text(store, f"words of {number}")] if number % 3 else [part(store, rng.randbytes(50 + number))]
         rows.append(sample(parts, weight=number / COUNT))
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
-        settings=ShardSettings(max_samples=100, small="tar"),
-    ).directory
+    return shards_of(rows, store, root, settings=ShardSettings(max_samples=100, small="tar")).directory
 
 
 @pytest.fixture

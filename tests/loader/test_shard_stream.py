@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import DECODERS, Permutation, ShardStream
 from mmlake.loader import stream as stream_module
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, write_shards
+from mmlake.shards import ShardIndex, ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 COUNT = 53
 
@@ -38,14 +37,7 @@ def rows_of(store: BlobStore) -> list[dict]:
 def folder(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("shards")
     store = BlobStore(root / "blobs")
-    return write_shards(
-        samples_table(rows_of(store)),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
-        settings=ShardSettings(max_samples=10),
-    ).directory
+    return shards_of(rows_of(store), store, root, settings=ShardSettings(max_samples=10)).directory
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from torch.utils.data import DataLoader, get_worker_info
 
 from mmlake.errors import SettingsError
 from mmlake.loader import LengthBatchDataset, ShardDataset, ShardStream
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardSettings, write_shards
+from mmlake.shards import ShardSettings
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table
+from tests.made_samples import part, sample, shards_of
 
 COUNT = 53
 
@@ -23,12 +22,10 @@ COUNT = 53
 def folder(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("workers")
     store = BlobStore(root / "blobs")
-    return write_shards(
-        samples_table([sample([part(store, b"%04d" % number)]) for number in range(COUNT)]),
-        store=store,
-        out=root,
-        manifest_id="cd" * 32,
-        modalities=tuple(MODALITIES),
+    return shards_of(
+        [sample([part(store, b"%04d" % number)]) for number in range(COUNT)],
+        store,
+        root,
         settings=ShardSettings(max_samples=10),
     ).directory
 

@@ -13,11 +13,9 @@ from mmlake.cuts import CutCache, CutSettings
 from mmlake.errors import ShardCorrupt
 from mmlake.loader import ShardStream, read_tracks, write_tracks
 from mmlake.loader.track_lines import anchored, parse_anchored
-from mmlake.modalities import MODALITIES
-from mmlake.shards import write_shards
 from mmlake.store import BlobStore
 from tests.made_clips import MadeTracks, film_clips, recording_segments
-from tests.made_samples import sample, samples_table, text
+from tests.made_samples import sample, shards_of, text
 
 TIMES = st.floats(0, 1e6, allow_nan=False)
 
@@ -53,14 +51,8 @@ def test_any_words_and_times_are_read_back(words: list[dict]) -> None:
 def shards(tmp_path):
     store, tracks = BlobStore(tmp_path / "blobs"), MadeTracks()
     rows = [*film_clips(store, tracks, tmp_path), *recording_segments(store, tracks), sample([text(store, "words")])]
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=tmp_path,
-        manifest_id="ab" * 32,
-        modalities=tuple(MODALITIES),
-        tracks=tracks,
-        cuts=CutCache(tmp_path / "cuts", CutSettings()),
+    return shards_of(
+        rows, store, tmp_path, manifest_id="ab" * 32, tracks=tracks, cuts=CutCache(tmp_path / "cuts", CutSettings())
     ).directory
 
 

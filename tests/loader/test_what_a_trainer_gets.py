@@ -24,12 +24,11 @@ from torch.utils.data import DataLoader
 
 from mmlake.cuts import CutCache, CutSettings
 from mmlake.loader import ShardDataset
-from mmlake.modalities import MODALITIES
 from mmlake.shards import write_shards
 from mmlake.store import BlobStore
 from tests.cuts.counted_films import counted_film, number_of
 from tests.made_clips import WORDS, MadeTracks, film_clips, noise, recording_segments
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, samples_table, shards_of, text
 
 DOCS = Path(__file__).parents[2] / "docs" / "loader.md"
 KINDS = ["text", "picture", "clip", "segment", "interleaved"]  # in the order of shards
@@ -80,12 +79,11 @@ def batch(folder: Path) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]
     """(rows of a version, the batch that a training loop gets of them)."""
     store, tracks = BlobStore(folder / "blobs"), MadeTracks()
     rows = made(store, tracks)
-    shards = write_shards(
-        samples_table(list(rows.values())),
-        store=store,
-        out=folder,
+    shards = shards_of(
+        list(rows.values()),
+        store,
+        folder,
         manifest_id="ef" * 32,
-        modalities=tuple(MODALITIES),
         texts=lambda digest: store.read(digest).decode(),
         tracks=tracks,
         cuts=CutCache(folder / "cuts", CutSettings()),

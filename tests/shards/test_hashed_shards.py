@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from mmlake import checked_json
-from mmlake.modalities import MODALITIES
-from mmlake.shards import HashedFiles, ShardIndex, ShardSettings, remove_unnamed, verify_shards, write_shards
+from mmlake.shards import HashedFiles, ShardIndex, ShardSettings, remove_unnamed, verify_shards
 from mmlake.shards.hashed import identity
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 FIRST, SECOND = "ab" * 32, "cd" * 32
 LATELY = 10_000_000_000  # ns: when a file changed of which a change would be seen
@@ -52,15 +51,7 @@ def pictures(store: BlobStore, shard: str, count: int = 3) -> list[dict]:
 
 def write(rows: list[dict], store: BlobStore, out: Path, known: Path, version: str = FIRST, **arguments) -> ShardIndex:
     """The shards, whose objects have lain there for a while."""
-    index = write_shards(
-        samples_table(rows),
-        store=store,
-        out=out,
-        manifest_id=version,
-        modalities=tuple(MODALITIES),
-        hashed=HashedFiles(known),
-        **arguments,
-    )
+    index = shards_of(rows, store, out, manifest_id=version, hashed=HashedFiles(known), **arguments)
     for path in (out / "objects").glob("??/*"):
         changed = path.stat().st_mtime_ns
         if time.time_ns() - changed < LATELY // 2:  # once

@@ -12,10 +12,9 @@ import pytest
 
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import ShardStream
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, verify_shards
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 WORDS = [f"word{number:04d}"[: 3 + number % 6] for number in range(4000)]
 PARQUET = ShardSettings(small="parquet")
@@ -38,14 +37,8 @@ def short_texts(store: BlobStore, count: int, *, size_bytes: int = 200) -> list[
 
 
 def write(rows: list[dict], store: BlobStore, out: Path, settings: ShardSettings = PARQUET) -> ShardIndex:
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=out,
-        manifest_id="ab" * 32,
-        modalities=tuple(MODALITIES),
-        settings=settings,
-        texts=lambda digest: store.read(digest).decode(),
+    return shards_of(
+        rows, store, out, manifest_id="ab" * 32, settings=settings, texts=lambda digest: store.read(digest).decode()
     )
 
 

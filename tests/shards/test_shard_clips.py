@@ -19,7 +19,7 @@ from mmlake.shards import ShardIndex, UnitFacts, verify_shards, write_shards
 from mmlake.store import BlobStore
 from tests.cuts.counted_films import counted_film, numbers
 from tests.made_clips import WORDS, MadeTracks, film_clips, noise, recording_segments
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, samples_table, shards_of, text
 
 
 @pytest.fixture
@@ -33,12 +33,11 @@ def tracks() -> MadeTracks:
 
 
 def written(folder: Path, rows: list[dict], store: BlobStore, tracks: MadeTracks, **settings: object) -> ShardIndex:
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=folder / "shards",
+    return shards_of(
+        rows,
+        store,
+        folder / "shards",
         manifest_id="ab" * 32,
-        modalities=tuple(MODALITIES),
         texts=lambda digest: store.read(digest).decode(),
         tracks=tracks,
         cuts=CutCache(folder / "cuts", CutSettings(**settings)),

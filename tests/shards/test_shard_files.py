@@ -17,13 +17,12 @@ from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, S
 from mmlake.formats.tar_writer import TarWriter, header
 from mmlake.loader.entries import entries
 from mmlake.locks import exclusive_lock
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, verify_shards
 from mmlake.shards.index import read_idx
 from mmlake.shards.verify import written_members
 from mmlake.store import BlobStore
 from tests.blobs import file_of
-from tests.made_samples import part, sample, samples_table
+from tests.made_samples import part, sample, shards_of
 
 MANIFEST = "ab" * 32
 SMALL = ShardSettings(shard_bytes=12_000)
@@ -46,14 +45,7 @@ def digest(row: dict) -> str:
 
 
 def write(rows: list[dict], store: BlobStore, out: Path, **fields) -> ShardIndex:
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=out,
-        manifest_id=MANIFEST,
-        modalities=tuple(MODALITIES),
-        **({"settings": SMALL} | fields),
-    )
+    return shards_of(rows, store, out, manifest_id=MANIFEST, **({"settings": SMALL} | fields))
 
 
 def tar_members(index: ShardIndex) -> dict[str, bytes]:
@@ -243,13 +235,7 @@ def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
 @pytest.mark.parametrize("manifest_id", ["", "../x", "AB" * 32])
 def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id: str) -> None:
     with pytest.raises(SettingsError):
-        write_shards(
-            samples_table(pictures(store, 1)),
-            store=store,
-            out=tmp_path,
-            manifest_id=manifest_id,
-            modalities=tuple(MODALITIES),
-        )
+        shards_of(pictures(store, 1), store, tmp_path, manifest_id=manifest_id)
 
 
 def test_a_second_writer_is_asked_to_wait(store, tmp_path) -> None:

@@ -12,23 +12,21 @@ from typing import Any
 import pytest
 
 from mmlake.cuts import CutCache, CutSettings
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, write_shards
+from mmlake.shards import ShardIndex, ShardSettings
 from mmlake.store import BlobStore
 from tests.made_clips import WORDS, MadeTracks, film_clips, recording_segments
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 from tests.make import picture
 
 
 def written(
     out: Path, rows: list[dict], store: BlobStore, *, tracks: MadeTracks | None = None, **settings: int
 ) -> ShardIndex:
-    return write_shards(
-        samples_table(rows),
-        store=store,
-        out=out,
+    return shards_of(
+        rows,
+        store,
+        out,
         manifest_id="ab" * 32,
-        modalities=tuple(MODALITIES),
         settings=ShardSettings(**settings),
         texts=lambda digest: store.read(digest).decode(),
         tracks=tracks,

@@ -11,10 +11,9 @@ import pytest
 
 import mmlake.shards.write as write_module
 from mmlake import checked_json
-from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, name_again, remove_unnamed, verify_shards, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, name_again, remove_unnamed, verify_shards
 from mmlake.store import BlobStore
-from tests.made_samples import part, sample, samples_table, text
+from tests.made_samples import part, sample, shards_of, text
 
 FIRST, SECOND = "ab" * 32, "cd" * 32
 
@@ -25,9 +24,7 @@ def store(tmp_path) -> BlobStore:
 
 
 def write(rows: list[dict], store: BlobStore, out: Path, version: str = FIRST, **arguments) -> ShardIndex:
-    return write_shards(
-        samples_table(rows), store=store, out=out, manifest_id=version, modalities=tuple(MODALITIES), **arguments
-    )
+    return shards_of(rows, store, out, manifest_id=version, **arguments)
 
 
 def pictures(
