@@ -11,22 +11,9 @@ from mmlake.dedup.prints import Ragged
 from mmlake.dedup.video import fingerprints, hashes
 from mmlake.dedup.video import matcher as video_matcher
 from mmlake.errors import UnreadableItem
+from tests.dedup.test_dedup_image import scene
 
 SETTINGS = DedupSettings()
-
-
-def scene(seed, side=96):
-    """A picture with structure at all scales."""
-    from PIL import Image
-
-    rng = np.random.default_rng(seed)
-    planes = [
-        np.asarray(
-            Image.fromarray(rng.integers(0, 255, (size, size, 3), dtype=np.uint8)).resize((side, side), 3), float
-        )
-        for size in (3, 7, 15)
-    ]
-    return Image.fromarray(np.average(planes, axis=0, weights=(3, 2, 1)).clip(0, 255).astype(np.uint8))
 
 
 def clip(path, *, seed, path_seed, num_frames=40, size=96, rate=20, quality=3, skip=0):

@@ -127,11 +127,11 @@ def test_an_entry_that_is_an_object_is_stored_as_json(tmp_path):
 
 
 def test_a_tar_of_pairs_without_records_gives_rows_of_every_kind(tmp_path):
-    from rows_sound import film, sound
+    from tests.sources.source_builders import mp4, wav
 
     batch = one(
         tmp_path,
-        {"s.tar": tar({"0.png": png(), "0.txt": b"a caption", "1.wav": sound(), "2.mp4": film()})},
+        {"s.tar": tar({"0.png": png(), "0.txt": b"a caption", "1.wav": wav(), "2.mp4": mp4(b"vide")})},
         fields=["score"],
     )
     assert sorted(column(batch, "modality")) == ["audio", "image", "text", "video"] and column(
