@@ -38,10 +38,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.sound_keys import made_up_words, with_noise
 from mmlake import dedup
 from mmlake.dedup.audio import fingerprints as audio_fingerprints
+from mmlake.dedup.hamming import hamming_pairs
 from mmlake.dedup.image import fingerprints as image_fingerprints
 from mmlake.dedup.image import matcher, perceptual
 from mmlake.dedup.image.fingerprints import SIDE
-from mmlake.dedup.joins import hamming_pairs
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.print_columns import print_columns

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
-from mmlake.dedup.joins import hamming_pairs
+from mmlake.dedup.hamming import hamming_pairs
 
 PLANTED, QUERIES = 100, 1_000
 

@@ -19,9 +19,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.splitmix import mix64
 from mmlake.dedup.text import fingerprints
 from mmlake.plugins import Blobs, DedupSettings, Plugin, Prints, Tier
 from mmlake.spans import Row

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
+from mmlake.dedup.splitmix import mix64
 from mmlake.engine import cumulated, current
 
 if TYPE_CHECKING:

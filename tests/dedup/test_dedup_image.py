@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.dedup_edits.image import keepers
-from mmlake.dedup import DedupSettings, joins
+from mmlake.dedup import DedupSettings, hamming
 from mmlake.dedup.greedy import Edge
+from mmlake.dedup.hamming import hamming_pairs
 from mmlake.dedup.image import fingerprints, marks
 from mmlake.dedup.image import matcher as image_matcher
-from mmlake.dedup.joins import hamming_pairs
 from mmlake.dedup.matching import NONE, SAME
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.stars.star_edges import Stars
@@ -356,7 +356,7 @@ def test_the_compiled_join_and_the_one_without_numba_find_the_same_pairs(monkeyp
     hashes[:300] = hashes[0] ^ (np.uint64(1) << rng.integers(0, 64, 300).astype(np.uint64))
     hashes[400:800] = hashes[800:1_200]
     with_numba = hamming_pairs(hashes, radius=6)
-    monkeypatch.setattr(joins, "_compiled", lambda: None)
+    monkeypatch.setattr(hamming, "_compiled", lambda: None)
     for one, other in zip(with_numba, hamming_pairs(hashes, radius=6), strict=True):
         np.testing.assert_array_equal(one, other)
 

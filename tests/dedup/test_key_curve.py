@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.recall.estimates import OF
 from mmlake.dedup.recall.key_curve import SHARES, key_curve
+from mmlake.dedup.splitmix import mix64
 
 KEYS = [key << 40 for key in range(40)]  # whose first bits say nothing
 ROWS = st.lists(st.sets(st.sampled_from(KEYS), max_size=12), min_size=1, max_size=9)

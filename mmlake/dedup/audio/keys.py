@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.audio import kernels as audio_kernels
 from mmlake.dedup.audio.align import Words, agreement
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged, blocks_of, digests_of
+from mmlake.dedup.splitmix import mix64
 from mmlake.engine import current
 
 _SLICES = np.arange(0, 32, 4, dtype=np.uint64)  # where the signs of a key begin; the word is closed to a ring

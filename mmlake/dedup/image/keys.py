@@ -7,8 +7,8 @@ space those with the smallest keys: a bottom-k sample, so that a dense group sha
 bounded number. Which these are depends on the picture and on the set of targets alone; so the keys of an earlier join
 are brought up to date by what came and went (`updated`).
 
-Method: pigeonhole, as in `joins`: cut into radius + k blocks, two hashes within the radius agree on k of them. Targets
-are grouped by each choice of k blocks, and each hash is compared with its group in the order of keys.
+Method: pigeonhole, as in `hamming`: cut into radius + k blocks, two hashes within the radius agree on k of them.
+Targets are grouped by each choice of k blocks, and each hash is compared with its group in the order of keys.
 Legend: P hashes that ask, T targets.
 """
 
@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.image.windows import PARTS, WINDOWS
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import key_kernels
 from mmlake.dedup.prints import Positions, Ragged, behind_each_other, rows_in
+from mmlake.dedup.splitmix import mix64
 from mmlake.engine import current
 
 Words = NDArray[np.uint64]

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from mmlake.dedup.greedy import Edges, Led
 from mmlake.dedup.image.keys import Known
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.kept.comparisons import Remembered, no_edges
 from mmlake.dedup.kept.repair import Changes, Repair
 from mmlake.dedup.matching import Matcher, OfItems
 from mmlake.dedup.numbering import Index
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.splitmix import mix64
 from mmlake.dedup.stars.leaders import Walk
 from mmlake.dedup.stars.star_edges import Stars
 from mmlake.dedup.stars.survivors import Standing

@@ -124,7 +124,7 @@ def _prints(
 
 
 def _mixed(value: Any) -> Any:  # pragma: no cover: compiled
-    """As `joins.mix64`."""
+    """As `splitmix.mix64`."""
     value ^= value >> np.uint64(30)
     value *= np.uint64(0xBF58476D1CE4E5B9)
     value ^= value >> np.uint64(27)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.recall.estimates import OF
+from mmlake.dedup.splitmix import mix64
 
 SHARES = (1, 2, 4, 8, OF)  # sixteenths of all keys
 _BITS = 22  # of a filter of the keys that are sought

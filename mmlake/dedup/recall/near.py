@@ -13,11 +13,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Compare
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.recall.key_curve import key_curve
 from mmlake.dedup.recall.nearest import Scores
+from mmlake.dedup.splitmix import mix64
 from mmlake.dedup.stars.star_edges import Stars
 from mmlake.dedup.stars.survivors import Standing
 

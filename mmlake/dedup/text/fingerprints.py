@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.criteria import CLOSENESS, Criterion, length_of
-from mmlake.dedup.joins import mix64
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, Rows
+from mmlake.dedup.splitmix import mix64
 from mmlake.dedup.text.plain_letters import plain, without_second_letters
 from mmlake.dedup.text.spellings import as_seen, folded_spelling
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.image.perceptual import pack_bits
-from mmlake.dedup.joins import mix64
+from mmlake.dedup.splitmix import mix64
 
 SIDE = 64  # px of a plane: a border is then known to 1.6 % of the picture
 BLANK_STD = 3.0  # luma levels; a black frame matches every black frame and says nothing

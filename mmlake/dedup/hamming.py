@@ -1,5 +1,5 @@
-"""Which hashes lie within a Hamming radius, in bounded memory; no tier asks (decision 0057). And `mix64`, by which the
-prints and keys of all tiers are scrambled."""
+"""Which 64-bit hashes lie within a Hamming radius of each other, in bounded memory. For whoever has hashes alone: no
+tier asks (docs/decisions/0057)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,6 @@ _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than on
 _COMPILE_FROM = 20_000  # distinct hashes; below it numpy is done before numba is imported
 _is_loaded = [False]  # whether this process has compiled code; then no join is too small for it
 _GROUP_NS, _COMPARE_NS = 40.0, 5.0  # of one hash per join, and of one comparison (benchmarks/hamming.py)
-
-
-def mix64(values: np.ndarray) -> np.ndarray:
-    """The values scrambled so that every input bit reaches every output bit; a bijection on uint64 (finalizer of
-    SplitMix64)."""
-    z = values.astype(np.uint64, copy=True)
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return z
 
 
 def hamming_pairs(hashes: np.ndarray, *, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
