@@ -39,7 +39,7 @@ from mmlake.sources.records.lines import (
 from mmlake.sources.settings import SourceSettings
 
 FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
-EXTENSIONS = ("json", "jsonl", "ndjson", "csv", "tsv", "scp", *file_lists.EXTENSIONS)
+EXTENSIONS = (*manifest_forms.EXTENSIONS, "scp")
 claims = manifest_forms.claims
 modalities = text_alone
 
