@@ -137,7 +137,9 @@ def _stem_of(archive: str) -> str:
     return archive[: len(archive) - len(ending)] or archive
 
 
-def named_in(naming: Naming, archives: Iterable[tuple[Entry, bool]], landing: Landing, *, limit_bytes: int) -> MemberNames:
+def named_in(
+    naming: Naming, archives: Iterable[tuple[Entry, bool]], landing: Landing, *, limit_bytes: int
+) -> MemberNames:
     """What the members of the archives may be called in the records. archives: each with whether it is plain.
     limit_bytes: up to which a compressed one is expanded."""
     hashes = array("q")
