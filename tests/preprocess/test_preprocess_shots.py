@@ -165,3 +165,21 @@ def test_a_clock_that_runs_backwards_is_survived():
     for time_s in (0.0, 0.1, 0.05, 0.2):
         finder.push(time_s, np.zeros(27 * 48 + 2 * 9 * 16, np.uint8), np.zeros((90, 160), np.uint8))
     assert finder.finish() == []
+
+
+@pytest.mark.parametrize("shake_px", [0.0, 4.0])
+@pytest.mark.parametrize("share", [0.35, 0.5, 0.65])
+def test_a_cut_is_found_behind_a_frame_that_shows_both_shots(share, shake_px):
+    """A cut between two fields, and one in a film whose frames were mixed for another rate, has one."""
+    for seed in range(20, 34, 2):
+        first, second = list(scene(seed, 40, shake_px=shake_px)), list(scene(seed + 1, 40, shake_px=shake_px))
+        [(time_s, transition)] = found([*first, blend(first[-1], second[0], share), *second])
+        assert transition == "cut"
+        assert abs(time_s - 41 / RATE) <= 1 / RATE + 1e-9  # the mixed frame, or the one behind it
+
+
+def test_a_frame_lit_by_half_a_flash_is_no_mixed_cut():
+    frames = list(scene(5, 60))
+    white = np.full_like(frames[0], 255)
+    frames[30], frames[31], frames[32] = blend(frames[30], white, 0.5), white, blend(frames[32], white, 0.5)
+    assert found(frames) == []

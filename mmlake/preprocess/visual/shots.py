@@ -30,6 +30,8 @@ _MIN_COLOUR_CHANGE = 0.3  # sum of absolute differences of histograms, 0..2
 _MIN_AREA_FRACTION = 1 / 3  # of what is not black: things that jump before a wall that stays are no cut
 _AREA_CHANGE, _LIT = 6, 20  # grey levels
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
+_MIN_MIXED = 0.2  # of the way from one shot to the other; what has gone less of it is no mixed frame
+_MAX_UNMIXED = 0.15  # of that way; movement is not everywhere by the same share
 _SAME_TINT = 12  # grey levels of the mean of a chroma plane
 _FLANK_FRAMES, _FLANK_GROWTH, _FLANK_S = 3, 1.03, 2.0  # a fade's picture grows by so much in so many frames
 _PICTURE_SPACING_S = 0.9 / gradual.RATE_HZ  # of the larger pictures that are kept
@@ -125,6 +127,7 @@ def _boundaries(
     """The boundaries within these frames, in order of time."""
     times_T, contrast_T = frames.times_T, frames.contrast_T
     cuts = list(_cuts(frames, settings))
+    cuts = sorted([*cuts, *_mixed_cuts(frames, cuts, settings)])
     fades = list(_fades(frames, cuts, settings))
     cuts = [index for index in cuts if not any(start <= index <= stop for start, stop, _ in fades)]
     found = [Boundary(float(times_T[index]), float(times_T[index]), "cut") for index in cuts]
@@ -152,15 +155,65 @@ def _cuts(frames: _Frames, settings: PreprocessSettings) -> Iterator[int]:
         near = change_T[max(0, index - _MIN_SPACING_FRAMES + 1) : index + _MIN_SPACING_FRAMES]
         if change_T[index] < near.max() or index - last < _MIN_SPACING_FRAMES:
             continue
-        ratio = change_T[index] / max(_usual(change_T, index), 1e-6)
-        if not _is_everywhere(frames.luma_HW(index - 1), frames.luma_HW(index)):
-            continue
-        if (
-            ratio > settings.cut_change_ratio
-            or (ratio > _SHAKEN_RATIO * settings.cut_change_ratio and _is_recoloured(frames, index, settings))
-        ) and not _comes_back(frames, index, settings):
+        if _is_cut(frames, index, settings):
             last = index
             yield index
+
+
+def _is_cut(frames: _Frames, index: int, settings: PreprocessSettings) -> bool:
+    """Whether the change to this frame, the largest one nearby, is that of a cut."""
+    ratio = frames.change_T[index] / max(_usual(frames.change_T, index), 1e-6)
+    if not _is_everywhere(frames.luma_HW(index - 1), frames.luma_HW(index)):
+        return False
+    return (
+        ratio > settings.cut_change_ratio
+        or (ratio > _SHAKEN_RATIO * settings.cut_change_ratio and _is_recoloured(frames, index, settings))
+    ) and not _comes_back(frames, index, settings)
+
+
+def _mixed_cuts(frames: _Frames, cuts: list[int], settings: PreprocessSettings) -> Iterator[int]:
+    """Indices of the first frames behind one that shows both shots at once, as where a cut falls between two fields or
+    a film was brought to another rate by mixing its frames: it halves the change, and resembles both sides."""
+    times_T, last = frames.times_T, -_MIN_SPACING_FRAMES
+    steps_T = np.minimum(frames.change_T[1:-1], frames.change_T[2:])  # into each frame but the ends, and out of it
+    for index in (2 + np.flatnonzero(steps_T > _MIN_MIXED * settings.cut_min_change)).tolist():
+        if index - last < _MIN_SPACING_FRAMES or any(abs(index - cut) <= _MIN_SPACING_FRAMES for cut in cuts):
+            continue
+        if frames.contrast_T[[index - 2, index]].min() < settings.fade_max_contrast:
+            continue  # each frame of a fade lies between its neighbours
+        if not _is_mixed(*frames.vectors_TN[index - 2 : index + 1]):
+            continue
+        first = min(index - 2 - _NEIGHBOURS, int(np.searchsorted(times_T, times_T[index] - settings.flash_s)) - 2)
+        start = max(0, first)
+        stop = max(index + 1 + _NEIGHBOURS, int(np.searchsorted(times_T, times_T[index] + settings.flash_s)) + 2)
+        local, at = _without(frames, slice(start, stop), index - 1), index - 1 - start
+        near = local.change_T[max(0, at - _MIN_SPACING_FRAMES + 1) : at + _MIN_SPACING_FRAMES]
+        if (
+            local.change_T[at] > settings.cut_min_change
+            and local.change_T[at] >= near.max()
+            and _is_cut(local, at, settings)
+        ):
+            last = index
+            yield index
+
+
+def _is_mixed(before_N: np.ndarray, mixed_N: np.ndarray, after_N: np.ndarray) -> bool:
+    """Whether a frame is, everywhere by the same share, between the two around it."""
+    way_N = after_N.astype(np.float32) - before_N
+    gone_N = mixed_N.astype(np.float32) - before_N
+    share = float(way_N @ gone_N) / max(float(way_N @ way_N), 1e-6)
+    if not _MIN_MIXED <= share <= 1 - _MIN_MIXED:
+        return False
+    return float(np.abs(gone_N - share * way_N).mean()) <= _MAX_UNMIXED * float(np.abs(way_N).mean())
+
+
+def _without(frames: _Frames, part: slice, index: int) -> _Frames:
+    """A part of the frames without one of them."""
+    kept = np.delete(np.arange(len(frames.times_T))[part], index - part.start)
+    vectors_TN = np.ascontiguousarray(frames.vectors_TN[kept])
+    change_T, contrast_T = np.empty(len(kept)), np.empty(len(kept))
+    kernels().changes(vectors_TN, change_T, contrast_T)
+    return _Frames(frames.times_T[kept], vectors_TN, change_T, contrast_T)
 
 
 def _is_everywhere(before_HW: np.ndarray, after_HW: np.ndarray) -> bool:
@@ -229,16 +282,14 @@ def _fades(frames: _Frames, cuts: list[int], settings: PreprocessSettings) -> It
 
 
 def _is_blink(frames: _Frames, before: int, after: int, settings: PreprocessSettings) -> bool:
-    """Whether the frames between these two are a flash, or lost: entered and left at once, and with the same picture
-    on both sides."""
+    """Whether the frames between these two are a flash, or lost: entered and left within the time of a flash, and with
+    the same picture on both sides. A shutter that is open while a lamp goes on lights a frame by half."""
     times_T, contrast_T = frames.times_T, frames.contrast_T
-    is_hard = _flank(times_T, contrast_T, before, -1) == before and _flank(times_T, contrast_T, after, 1) == after
-    is_short = times_T[after] - times_T[before + 1] <= settings.flash_s
+    first, last = _flank(times_T, contrast_T, before, -1), _flank(times_T, contrast_T, after, 1)
     return (
-        is_hard
-        and bool(is_short)
-        and np.abs(frames.tint(before) - frames.tint(after)).max() < _SAME_TINT
-        and gradual.similarity(frames.luma_HW(before), frames.luma_HW(after)) > settings.cut_max_similarity
+        bool(times_T[last] - times_T[first + 1] <= settings.flash_s)
+        and np.abs(frames.tint(first) - frames.tint(last)).max() < _SAME_TINT
+        and gradual.similarity(frames.luma_HW(first), frames.luma_HW(last)) > settings.cut_max_similarity
     )
 
 
