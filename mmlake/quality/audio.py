@@ -1,15 +1,17 @@
 """Audio: measures and rules. Levels, clipping and loudness on the source's own samples; silence, speech and noise on
-the mono 16 kHz track, of films as well. The source is decoded once for all spans of a recording."""
+the mono 16 kHz track. The source is decoded once for all spans of a recording."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from mmlake.media.decoders import placed_sound
+from mmlake.media.sound_conversion import Block
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, coded_kbps, is_lossless
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.loudness import Loudness
@@ -72,21 +74,6 @@ def _measures(subject: Subject, of_source: Measures) -> Measures:
     }
 
 
-def sound_measures(subject: Subject) -> Measures:
-    """The measures of a film's sound, from its mono track; null where it has none."""
-    if subject.sound is None:
-        return dict.fromkeys(SOUND_MEASURES)
-    samples, rate_hz = subject.sound.samples()
-    loudness = Loudness()
-    loudness.add(samples[:, None], rate_hz)
-    return {
-        "silent_fraction": silent_fraction(samples, rate_hz),
-        "snr_db": snr_db(samples, subject.track["speech"]),
-        "speech_fraction": speech_fraction(subject.track),
-        "loudness_lufs": loudness.found(),
-    }
-
-
 def speech_fraction(track: Track) -> float | None:
     """Share of the unit in which somebody speaks; None where no voice detector ran."""
     speech, duration_s = track["speech"], track["duration_s"]
@@ -108,8 +95,23 @@ def span_levels(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
 
 def _sources(path: Path, spans: Sequence[Span]) -> Iterator[_Source]:
     """What is known of each span, in order, from one decode."""
-    at, source = 0, _Source()
-    for rate_hz, position, block in placed_sound(path, from_s=spans[0][0]):
+    return of_spans(placed_sound(path, from_s=spans[0][0]), spans, _Source)
+
+
+class Taker(Protocol):
+    """What takes sound block by block."""
+
+    def add(self, block: np.ndarray, rate_hz: int) -> None:
+        """Take the next block, float32 of shape (num_samples, num_channels)."""
+
+
+T = TypeVar("T", bound=Taker)
+
+
+def of_spans(placed: Iterable[Block], spans: Sequence[Span], begin: Callable[[], T]) -> Iterator[T]:
+    """One of these for each span, in order, that has taken its sound. placed: in order, from the first span on."""
+    at, source = 0, begin()
+    for rate_hz, position, block in placed:
         while at < len(spans):
             start, end = (round(border * rate_hz) - position for border in spans[at])
             if max(start, 0) < min(end, len(block)):
@@ -117,12 +119,12 @@ def _sources(path: Path, spans: Sequence[Span]) -> Iterator[_Source]:
             if end > len(block):
                 break  # goes on in the next block, or begins there
             yield source
-            at, source = at + 1, _Source()
+            at, source = at + 1, begin()
         if at == len(spans):
             return
     for _ in spans[at:]:
         yield source
-        source = _Source()
+        source = begin()
 
 
 def levels(parts: Iterable[np.ndarray]) -> Measures:
@@ -251,17 +253,6 @@ def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
         return None
     return float((whole.var(axis=1) < 10 ** (_SILENT_DBFS / 10)).mean())
 
-
-SOUND_MEASURES = ("silent_fraction", "snr_db", "speech_fraction", "loudness_lufs")
-SOUND_MEASUREMENT = Measurement(
-    name="sound",
-    modalities=("video",),
-    measures=SOUND_MEASURES,
-    columns=("duration_s", "speech"),
-    take=sound_measures,
-    revision="2",
-    needs_sound=True,
-)
 
 AUDIO_MEASUREMENTS = (
     Measurement(

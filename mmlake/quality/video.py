@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mmlake.quality.aesthetics import UNAESTHETIC
-from mmlake.quality.audio import NOISY, SOUND_MEASUREMENT
+from mmlake.quality.audio import NOISY
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
+from mmlake.quality.film_sound import SOUND_MEASUREMENT
 from mmlake.quality.focus import focus_blur
 from mmlake.quality.image import luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
