@@ -24,7 +24,7 @@ _BINS = slice(6, 800)  # 47 Hz to 6.2 kHz
 _NEIGHBOURS, _STANDS_OUT_DB = 21, 6.0  # frequencies around, above whose mean level a line is
 _FLOOR = 1e-4  # of a magnitude: the last bit of 16
 _NUM_LINES = 5  # the clearest of a second
-_HUM_S, _ACTIVE = 8, 0.8  # seconds of one unbroken line; share of a block that it sounds in
+_HUM_S, _ACTIVE = 8, 0.5  # seconds of one unbroken line; share of a block that it sounds in: voices cover the rest
 _BOUND = 2.4  # of the sum over lines, 0 to 5; speech has 2.1 in three of four seconds, music 3.2 (docs/quality.md)
 _SMOOTH_S = 5  # the median of so many seconds decides
 MUSIC_MEASURES = ("music_fraction",)
@@ -71,13 +71,19 @@ def _activations(samples: np.ndarray, first: int, end: int) -> np.ndarray:
 
 
 def _without_hum(activation_SF: np.ndarray) -> np.ndarray:
-    """The activations, 0 where one frequency and its neighbours sound without a break for too long to be a note."""
+    """The activations without the lines of one frequency that sound unbroken for too long to be notes. Each is cut off
+    at the higher valley beside it: lower, what lies next to it would stand out more than it does."""
     left_SF = activation_SF.copy()
+    falls_SF = np.diff(activation_SF, axis=1) <= 0  # from each frequency to the next
     is_active = np.pad(activation_SF > _ACTIVE, ((1, 1), (0, 0))).astype(np.int8)
     for frequency in np.flatnonzero(is_active.sum(axis=0) >= _HUM_S):
         for start, end in np.flatnonzero(np.diff(is_active[:, frequency])).reshape(-1, 2):
-            if end - start >= _HUM_S:
-                left_SF[start:end, max(0, frequency - 1) : frequency + 2] = 0.0
+            for second in range(start, end if end - start >= _HUM_S else start):
+                below, above = falls_SF[second, :frequency][::-1], ~falls_SF[second, frequency:]
+                low = max(0, frequency - max(1, int(below.argmax()) if below.any() else frequency))
+                high = frequency + max(1, int(above.argmax()) if above.any() else len(above))
+                line_F = left_SF[second, low : high + 1]
+                np.minimum(line_F, max(line_F[0], line_F[-1]), out=line_F)
     return left_SF
 
 
@@ -98,4 +104,5 @@ MUSIC_MEASUREMENT = Measurement(
     columns=(),
     take=music_measures,
     needs_sound=True,
+    revision="2",
 )

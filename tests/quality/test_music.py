@@ -5,6 +5,7 @@ import pytest
 
 from mmlake.quality import music
 from mmlake.quality.music import music_fraction
+from tests.preprocess.speech import speech
 
 RATE_HZ = 16_000
 
@@ -39,6 +40,15 @@ def hum(seconds: int) -> np.ndarray:
 @pytest.mark.parametrize("sound", [noise, hum, gliding_voice])
 def test_what_holds_no_notes_is_no_music(sound):
     assert music_fraction(sound(20)) <= 0.05  # a voice that turns at the end of the sound holds still there
+
+
+@pytest.mark.parametrize("ratio_db", [10, 5, 0])
+def test_hum_under_speech_is_no_music(ratio_db):
+    """A voice covers the lines of a hum, which then look like notes that come and go."""
+    said = np.concatenate([one.samples for one in speech()[:5]])
+    lines = hum(len(said) // RATE_HZ + 1)[: len(said)]
+    found = music_fraction(said + lines * np.sqrt((said**2).mean() / (lines**2).mean() / 10 ** (ratio_db / 10)))
+    assert found <= 0.2
 
 
 def test_a_tune_is_music_and_so_is_one_under_a_voice():
