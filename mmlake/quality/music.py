@@ -72,7 +72,7 @@ def _activations(samples: np.ndarray, first: int, end: int) -> np.ndarray:
 
 def _without_hum(activation_SF: np.ndarray) -> np.ndarray:
     """The activations without the lines of one frequency that sound unbroken for too long to be notes. Each is cut off
-    at the higher valley beside it: lower, what lies next to it would stand out more than it does."""
+    at the higher of the valleys around it: lower, what lies next to it would stand out more than it does."""
     left_SF = activation_SF.copy()
     falls_SF = np.diff(activation_SF, axis=1) <= 0  # from each frequency to the next
     is_active = np.pad(activation_SF > _ACTIVE, ((1, 1), (0, 0))).astype(np.int8)

@@ -34,7 +34,7 @@ def film_track(store: BlobStore, channels: list[np.ndarray], layout: str) -> dic
     with av.open(sink, "w", format="matroska") as container:
         picture = container.add_stream("mpeg4", rate=5)
         picture.width, picture.height, picture.pix_fmt = 64, 48, "yuv420p"
-        heard = container.add_stream("pcm_s16le", rate=_HZ, layout=layout)
+        sound_stream = container.add_stream("pcm_s16le", rate=_HZ, layout=layout)
         for _ in range(5 * len(samples) // _HZ):
             container.mux(picture.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), format="rgb24")))
         container.mux(picture.encode())
@@ -42,8 +42,8 @@ def film_track(store: BlobStore, channels: list[np.ndarray], layout: str) -> dic
             piece = np.round(samples[at : at + 4_800] * 32_767).astype(np.int16).reshape(1, -1)
             frame = av.AudioFrame.from_ndarray(piece, format="s16", layout=layout)
             frame.sample_rate, frame.time_base, frame.pts = _HZ, Fraction(1, _HZ), at
-            container.mux(heard.encode(frame))
-        container.mux(heard.encode())
+            container.mux(sound_stream.encode(frame))
+        container.mux(sound_stream.encode())
     length_s = len(samples) / _HZ
     mono = samples.mean(axis=1)[:: _HZ // RATE_HZ]
     digests = {"digest": store.put(sink.getvalue()), "audio_digest": store.put(sound(mono, RATE_HZ, "FLAC"))}

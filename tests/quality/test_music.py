@@ -44,7 +44,7 @@ def test_what_holds_no_notes_is_no_music(sound):
 
 @pytest.mark.parametrize("ratio_db", [10, 5, 0])
 def test_hum_under_speech_is_no_music(ratio_db):
-    """A voice covers the lines of a hum, which then look like notes that come and go."""
+    """A voice covers the lines of a hum, which then resemble notes that come and go."""
     said = np.concatenate([one.samples for one in speech()[:5]])
     lines = hum(len(said) // RATE_HZ + 1)[: len(said)]
     found = music_fraction(said + lines * np.sqrt((said**2).mean() / (lines**2).mean() / 10 ** (ratio_db / 10)))
