@@ -47,7 +47,7 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.print_columns import print_columns
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import in_order
+from mmlake.dedup.stars.standings import in_order
 from mmlake.engine import Engine, EngineSettings
 from mmlake.media.picture_pieces import pieces
 

@@ -36,7 +36,7 @@ from mmlake.dedup.image.perceptual import pack_bytes
 from mmlake.dedup.kept.join import Units
 from mmlake.dedup.kept.store import KeptJoins
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.dedup.tiers import joined_tier
 from mmlake.dedup.video import hashes

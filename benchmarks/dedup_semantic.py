@@ -27,8 +27,8 @@ from mmlake import bench
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.stars.star_edges import Stars
-from mmlake.dedup.stars.survivors import by_digest
 from mmlake.dedup.vectors.matcher import VectorMatcher, Vectors, never_apart, recall
 from mmlake.dedup.vectors.tier import equal_vectors
 from mmlake.embed.classical import picture

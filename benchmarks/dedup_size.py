@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mmlake.dedup import DedupSettings, tiers_of
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.vectors.matcher import VectorMatcher
 
 SETTINGS = DedupSettings()

@@ -60,7 +60,7 @@ def ours(texts: list[str]) -> dict[int, int]:
     from mmlake.dedup.matching import INSIDE, SAME
     from mmlake.dedup.prints import digests_of
     from mmlake.dedup.stars.leaders import stars
-    from mmlake.dedup.stars.survivors import in_order
+    from mmlake.dedup.stars.standings import in_order
     from mmlake.dedup.text import fingerprints
     from mmlake.dedup.text.matcher import TextMatcher
 

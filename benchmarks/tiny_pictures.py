@@ -34,7 +34,7 @@ from mmlake.dedup.matching import INSIDE, SAME
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of
 from mmlake.dedup.stars.ahead import Ahead
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.workers import WorkerPool
 
 SIDE_PX, NUM_TRAIN = 32, 50_000

@@ -25,8 +25,8 @@ from mmlake.dedup.image import fingerprints, matcher
 from mmlake.dedup.matching import INSIDE, SAME
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.dedup.stars.star_edges import Stars
-from mmlake.dedup.stars.survivors import standing_of
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.vectors import gpu, proposals
 from mmlake.dedup.vectors.index_choice import code_parts
 from mmlake.dedup.vectors.matcher import VectorMatcher, never_apart, recall

@@ -39,6 +39,9 @@ class Criterion:
     unless: str = ""
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
+    # how much of the number words bring, where they are a share of all: what those bring that only one of two copies
+    # has decides nothing between the two. Of matchers that know the words
+    of_words: float = 0.0
     says: str = ""  # what was better about the one that stays: "lossless over lossy"
 
     @property

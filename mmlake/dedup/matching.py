@@ -190,6 +190,24 @@ def coded_anew(matcher: Matcher) -> MadeOf | None:
     return matcher.made_of if isinstance(matcher, Recoded) else None
 
 
+# (ones, others): of each pair how many of the words of either the other one lacks, as a share of them; the larger share
+Lacks = Callable[[Positions, Positions], NDArray[np.float64]]
+
+
+@runtime_checkable
+class Worded(Protocol):
+    """A matcher of units that have words."""
+
+    @property
+    def lacks(self) -> Lacks | None:
+        """None: it knows no words."""
+
+
+def lacking_words(matcher: Matcher) -> Lacks | None:
+    """What says how many words of two units only one has; None where the matcher does not know."""
+    return matcher.lacks if isinstance(matcher, Worded) else None
+
+
 def is_shared_out(matcher: Matcher) -> bool:
     """Whether members are shared out among survivors."""
     return isinstance(matcher, SharedOut) and matcher.shares_out
@@ -267,6 +285,7 @@ class OfItems:
         self._matcher, self._items = matcher, items
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
         self.shares_out, self.at_once, self.made_of = is_shared_out(matcher), block_of(matcher), coded_anew(matcher)
+        self.lacks = lacking_words(matcher)
 
     def prepare(self, questions: Iterable[Question]) -> None:
         """Say it to the matcher."""

@@ -38,8 +38,9 @@ from mmlake.dedup.stars.ahead import Ahead, can_be_sent
 from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.pair_rows import table_of
 from mmlake.dedup.stars.recoded_edges import with_originals
+from mmlake.dedup.stars.standings import in_order, standing_of
 from mmlake.dedup.stars.star_edges import Stars
-from mmlake.dedup.stars.survivors import Standing, in_order, standing_of
+from mmlake.dedup.stars.survivors import Standing
 from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.dedup.text import matcher as text_matcher
 from mmlake.dedup.video import fingerprints as video_fingerprints

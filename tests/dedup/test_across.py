@@ -16,8 +16,9 @@ from mmlake.dedup.audio import fingerprints as audio_fingerprints
 from mmlake.dedup.greedy import Edges
 from mmlake.dedup.matching import ACROSS, OVERLAPS, SAME
 from mmlake.dedup.stars.across import Places, led_across
+from mmlake.dedup.stars.standings import in_order
 from mmlake.dedup.stars.star_edges import Stars
-from mmlake.dedup.stars.survivors import Standing, in_order
+from mmlake.dedup.stars.survivors import Standing
 from mmlake.dedup.video import matcher
 
 SETTINGS = dedup.DedupSettings()

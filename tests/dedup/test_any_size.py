@@ -21,7 +21,7 @@ from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import Stars, Walk
-from mmlake.dedup.stars.survivors import in_order
+from mmlake.dedup.stars.standings import in_order
 from mmlake.dedup.text import fingerprints as text_fingerprints
 from mmlake.dedup.text.matcher import TextMatcher
 from mmlake.engine import Engine, EngineSettings

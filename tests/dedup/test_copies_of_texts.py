@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.dedup.text.fingerprints import FIDELITY
 from mmlake.letters import count_words
 from mmlake.quality.text import MEASURES

@@ -12,7 +12,7 @@ from mmlake.dedup import DedupSettings, matching
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.text import fingerprints
 from mmlake.dedup.text import matcher as text_matcher
 from tests.dedup.numba_there import needs_numba

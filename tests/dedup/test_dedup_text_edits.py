@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,12 @@ from mmlake.dedup import DedupSettings, criteria_of, matching
 from mmlake.dedup.criteria import CLOSENESS
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.dedup.text import fingerprints
 from mmlake.dedup.text import matcher as text_matcher
 from mmlake.letters import count_words
 from mmlake.quality.text import MEASURES
-from tests.dedup.text_edits import page, replaced, sentences
+from tests.dedup.text_edits import page, replaced, sentences, words
 
 SETTINGS = DedupSettings()
 
@@ -169,3 +170,74 @@ def test_an_advertisement_does_not_make_a_copy_the_closest_to_what_was_cut_out()
         texts += [truncated(rng, one), inserted(rng, one), reordered(rng, one)]
         family += [at] * 9
     assert survivors_of(texts, family) == list(range(0, len(texts), 9))
+
+
+def in_another_language(rng, one, share):
+    """With that share of its words replaced by words in which one letter in seven has an accent."""
+    return " ".join(f"{words(rng, 1)[0]:k<6}\u00e4" if rng.random() < share else word for word in one.split(" "))
+
+
+def test_words_of_another_language_make_no_copy_the_truer_one():
+    """A text without accents, in copies of which words were replaced by words that have some: these had the only
+    accents, one of them stayed, and the copies that were unlike that one were lost with it."""
+    rng = np.random.default_rng(6)
+    texts, family = [], []
+    for at in range(12):
+        one = page(rng, 300)
+        texts += [one, *(in_another_language(rng, one, share) for share in (0.05, 0.08, 0.12, 0.15))]
+        texts += [truncated(rng, one), f"{one} {in_another_language(rng, ' '.join(sentences(rng, 50)), 0.7)}"]
+        family += [at] * 7
+    assert set(range(0, len(texts), 7)) <= set(survivors_of(texts, family))
+
+
+def with_marks(rng, one, share):
+    """With that share of its words replaced, by a word with a comma in one of five."""
+
+    def another(word):
+        return words(rng, 1)[0] + ("," if rng.random() < 0.2 else "") if rng.random() < share else word[0]
+
+    return re.sub(r"\w+", another, one)
+
+
+def test_a_mark_in_a_word_makes_no_copy_of_long_sentences_the_truer_one():
+    """One in five words that were put in had a comma, and the sentences that they stand in then have punctuation."""
+    rng = np.random.default_rng(7)
+    texts, family = [], []
+    for at in range(12):
+        one = "\n".join(re.sub(r"[^\w ]", "", " ".join(sentences(rng, 50))) for _ in range(8))
+        texts += [one, *(with_marks(rng, one, share) for share in (0.05, 0.08, 0.12, 0.15))]
+        family += [at] * 5
+    assert survivors_of(texts, family) == list(range(0, len(texts), 5))
+
+
+def test_accents_decide_against_many_copies_of_an_edited_text_without_them():
+    """What was typed in plain letters, of a text in which a few words had been edited, is many and alike; the few words
+    explain no accents."""
+    rng = np.random.default_rng(8)
+    texts, family = [], []
+    for at in range(8):
+        one = page(rng, 200).replace("a", "\u00e4").replace("o", "\u00f6")
+        plain = replaced(rng, one, 0.02).replace("\u00e4", "a").replace("\u00f6", "o")
+        texts += [one, plain, plain.lower(), f"{plain} End.", plain.replace(". ", " - ")]
+        family += [at] * 5
+    assert survivors_of(texts, family) == list(range(0, len(texts), 5))
+
+
+def test_the_reason_names_no_accents_that_words_explain():
+    """What a few words bring did not decide, and is no reason."""
+    nodes = {"digest": ["a", "b"], "priority": [0, 0], "is_clean": [True, True]}
+    nodes |= {one.name: pa.array([0.0, 0.0]) for one in criteria_of("text") if one is not CLOSENESS}
+    standing = standing_of(pa.table(nodes | {"accents": pa.array([0.02, 0.0])}), criteria_of("text"))
+    assert standing.reason(0, 1, score=1.0) == "accents kept: accented_fraction=0.02 against 0"
+    assert standing.reason(0, 1, score=0.2) == ""
+
+
+@pytest.mark.parametrize("num_copies", [4, 5, 6, 7])
+def test_a_few_copies_of_a_short_text_are_no_pages_of_a_site(num_copies):
+    """Five to eight copies share wording with four others, and few of them the same: what one lacks the others have."""
+    rng = np.random.default_rng(9)
+    texts = [page(rng, 160) for _ in range(30)]
+    copies = [replaced(rng, one, 0.1) for one in texts for _ in range(num_copies)]
+    matcher = text_matcher.TextMatcher(table_of(texts + copies), SETTINGS)
+    found = [matcher.compare(at // num_copies, np.array([30 + at])).relation[0] for at in range(len(copies))]
+    assert np.mean(found) > 0.95

@@ -12,7 +12,7 @@ from film_edits import EDITS, SETTINGS, cuts, matcher_of, part, prints_of, scene
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME
 from mmlake.dedup.prints import digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from mmlake.dedup.video import hashes
 from mmlake.dedup.video.matcher import FilmMatcher
 

@@ -18,7 +18,8 @@ from mmlake.dedup.image import fingerprints as image_fingerprints
 from mmlake.dedup.image import matcher
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import Standing, standing_of
+from mmlake.dedup.stars.standings import standing_of
+from mmlake.dedup.stars.survivors import Standing
 from mmlake.quality.audio_fidelity import Fidelity
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
@@ -240,7 +241,7 @@ def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed, size):
         Criterion(name="grade", column="grade", says="better", tolerance=0.0),
         Criterion(name="usual", column="usual", says="as most", best="usual"),
         CLOSENESS,
-        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5),
+        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5, of_words=4.0),
         Criterion(name="length", column="length", says="longer", tolerance=0.1),
     )
     num = 60
@@ -255,8 +256,11 @@ def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed, size):
     def closeness(ones, others):
         return scores[ones[:, None], others].mean(axis=1)
 
-    clusters = np.sort([rng.permutation(num)[:size] for _ in range(5)])
-    alone = np.array([who.elect(one, closeness) for one in clusters])
-    together = who.elect_alike(clusters, closeness)
+    def lacks(ones, others):
+        return np.abs(scores[ones, others] - scores[others, ones])
+
+    clusters, words = np.sort([rng.permutation(num)[:size] for _ in range(5)]), lacks if seed % 3 else None
+    alone = np.array([who.elect(one, closeness, lacks=words) for one in clusters])
+    together = who.elect_alike(clusters, closeness, lacks=words)
     assert ((together == alone) | (together == -1)).all()
     assert size > 12 or also or (together >= 0).all(), "only many members are asked in turn"

@@ -10,7 +10,7 @@ from mmlake.dedup import DedupSettings
 from mmlake.dedup.image.perceptual import pack_bytes
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.dedup.video import fingerprints
 from mmlake.dedup.video.alignment import Part
 from mmlake.dedup.video.detail import MOMENT_WORDS, detail_of, shared_detail

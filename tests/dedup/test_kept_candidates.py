@@ -13,7 +13,7 @@ from mmlake.dedup.kept.join import Units, kept_stars
 from mmlake.dedup.matching import NONE, Found, is_mirrored
 from mmlake.dedup.prints import Ragged
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import by_digest
+from mmlake.dedup.stars.standings import by_digest
 from tests.dedup.test_dedup_audio import voice
 
 NUM = 60

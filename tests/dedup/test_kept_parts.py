@@ -19,7 +19,8 @@ from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged, digests_of
 from mmlake.dedup.stars.leaders import stars
-from mmlake.dedup.stars.survivors import Standing, by_digest
+from mmlake.dedup.stars.standings import by_digest
+from mmlake.dedup.stars.survivors import Standing
 from mmlake.dedup.text import fingerprints
 from mmlake.dedup.text.matcher import TextMatcher, sampled
 from mmlake.dedup.text.pairs import Pairs, are_by_counts

@@ -15,7 +15,8 @@ from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged, digests_of, of_lists
 from mmlake.dedup.stars.leaders import Walk, stars
 from mmlake.dedup.stars.shares import have_a_choice
-from mmlake.dedup.stars.survivors import Standing, by_digest
+from mmlake.dedup.stars.standings import by_digest
+from mmlake.dedup.stars.survivors import Standing
 from tests.dedup.numba_there import needs_numba
 
 BOUND = 0.9

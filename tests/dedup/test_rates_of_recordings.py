@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from mmlake.dedup.audio import fingerprints
-from mmlake.dedup.stars.survivors import standing_of
+from mmlake.dedup.stars.standings import standing_of
 from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, coded_kbps
 
 RATE_HZ = 44_100

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.greedy import Edges
-from mmlake.dedup.matching import Found, Matcher, Question, block_of, coded_anew, is_mirrored, is_shared_out, prepare
+from mmlake.dedup.matching import (
+    Found,
+    Matcher,
+    Question,
+    block_of,
+    coded_anew,
+    is_mirrored,
+    is_shared_out,
+    lacking_words,
+    prepare,
+)
 from mmlake.dedup.prints import Positions
 
 # relation, score, method, spans_s and detail of `Edges`
@@ -35,6 +45,7 @@ class Remembered:
         self._num, self._is_mirrored = len(matcher.keys), is_mirrored(matcher)
         self.keys, self.min_shared, self.neighbours = matcher.keys, matcher.min_shared, matcher.neighbours
         self.shares_out, self.at_once, self.made_of = is_shared_out(matcher), block_of(matcher), coded_anew(matcher)
+        self.lacks = lacking_words(matcher)
         self._codes = known.left * self._num + known.right
         self._rows: dict[int, int] = {}  # code -> row of what is new
         self._relations, self._methods, self._scores, self._spans_s = array("b"), array("b"), array("d"), array("f")

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.stars.survivors import Standing, standing_of
+from mmlake.dedup.stars.standings import standing_of
+from mmlake.dedup.stars.survivors import Standing
 from mmlake.errors import ContractBroken
 
 _TIERS = ("near", "semantic")  # cheapest first
@@ -135,14 +136,15 @@ def _reasons(
     num_members = np.where([one in _WITHIN for one in relations], 2, 1 + num_followers_N[keepers])
     of_pair = [_WITHIN.get(one, "smallest digest") for one in relations]
     found = [
-        other if is_across else standing.reason(keeper, goer, num_members=num, method=method) or other
-        for keeper, goer, num, other, is_across, method in zip(
+        other if is_across else standing.reason(keeper, goer, num_members=num, method=method, score=score) or other
+        for keeper, goer, num, other, is_across, method, score in zip(
             keepers.tolist(),
             goers.tolist(),
             num_members.tolist(),
             of_pair,
             [one == "across" for one in relations],
             edges["method"].to_pylist(),
+            edges["score"].to_pylist(),
             strict=True,
         )
     ]

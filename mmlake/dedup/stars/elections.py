@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.greedy import Edges
-from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired, coded_anew
+from mmlake.dedup.matching import HOLDS, INSIDE, SAME, Found, Matcher, Paired, coded_anew, lacking_words
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.stars.survivors import Mask, Standing
 
@@ -55,7 +55,7 @@ class Clusters(NamedTuple):
                 break
             rows = np.flatnonzero((winners < 0) & (sizes == size))
             members = self.members[self.offsets[rows][:, None] + np.arange(size)]
-            winners[rows] = standing.elect_alike(members, closeness, made_of=closeness.made_of)
+            winners[rows] = standing.elect_alike(members, closeness, made_of=closeness.made_of, lacks=closeness.lacks)
         return winners
 
     def taken(self, winners: Positions, matcher: Paired | None) -> Taken | None:
@@ -107,7 +107,7 @@ class Closeness:
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self.paired = matcher if isinstance(matcher, Paired) else None  # to find that out takes 20 us
-        self.made_of = coded_anew(matcher)
+        self.made_of, self.lacks = coded_anew(matcher), lacking_words(matcher)
 
     def __call__(self, ones: Positions, others: Positions) -> NDArray[np.float64]:
         """Of each its mean score with a row of others."""
@@ -117,6 +117,10 @@ class Closeness:
                 means: NDArray[np.float64] = found.closeness.reshape(others.shape).mean(axis=1)
                 return means
         return np.array([self._of_one(one, row) for one, row in zip(ones.tolist(), others, strict=True)])
+
+    def elected(self, standing: Standing, members: Positions, *, rest: Positions | None = None) -> int:
+        """The member that stays; rest: see `Standing.elect`."""
+        return standing.elect(members, self, rest=rest, made_of=self.made_of, lacks=self.lacks)
 
     def _of_one(self, one: int, others: Positions) -> float:
         scores = [

@@ -192,7 +192,7 @@ class Walk:
     def _elected(self, members: Members) -> int:
         winner = self.known_elections.get(members)
         if winner is None:
-            winner = self._standing.elect(np.array(members), self._closeness, made_of=self._closeness.made_of)
+            winner = self._closeness.elected(self._standing, np.array(members))
         if self.elections is not None:
             self.elections[members] = winner
         return winner
@@ -365,7 +365,7 @@ class Walk:
         """Which of two survivors stays: the election of all that follow either, among the two."""
         pair = np.array([one, other], np.int64)
         rest = np.array([*pair, *self._followers.of(one), *self._followers.of(other)], np.int64)
-        return self._standing.elect(pair, self._closeness, rest=rest, made_of=self._closeness.made_of)
+        return self._closeness.elected(self._standing, pair, rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
         """The goer, which leads, follows the keeper, and so do its followers as far as they pass."""

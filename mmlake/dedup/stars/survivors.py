@@ -10,33 +10,28 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.criteria import CLOSENESS, Criterion
+from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.prints import Positions
+from mmlake.dedup.stars.closest import REST, Closeness, are_closest, are_explained, but_itself, replaced_fraction
 from mmlake.dedup.stars.outdone import by_both, by_both_of, by_its_original, copies_among
 from mmlake.dedup.stars.saved import Files, are_originals, by_codecs, why_coded_up
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from mmlake.dedup.matching import MadeOf
+    from mmlake.dedup.matching import Lacks, MadeOf
 
 _STARTERS, _FEW = 40, 12  # whose closeness is worked out, and against how many of the others, to find the finalists
 _FINALISTS = 12  # whose closeness to the rest is worked out
-_REST = 32  # of the others that it is worked out against
 _SEVERAL = 3  # copies make a coarse file an original: somebody saves one or two of any file
 _A_THIRD = 0.25  # less of a number: the other one has a third more
 _TINY = 1e-9
 _ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
 Mask = NDArray[np.bool_]
-# (units, for each a row of as many others) -> how close each is to these in the mean
-Closeness = Callable[[Positions, Positions], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +72,16 @@ class Standing:
         return allowed
 
     def elect(
-        self, members: Positions, closeness: Closeness, *, rest: Positions | None = None, made_of: MadeOf | None = None
+        self,
+        members: Positions,
+        closeness: Closeness,
+        *,
+        rest: Positions | None = None,
+        made_of: MadeOf | None = None,
+        lacks: Lacks | None = None,
     ) -> int:
         """The member that stays. rest: what a member should be close to, in place of the members. made_of: which was
-        made of which by coding it anew, where that is known."""
+        made of which by coding it anew, lacks: how many words only one of two has, where that is known."""
         others, left = members if rest is None else rest, self._first(members)
         originals = left[:0]  # of several others
         for at, criterion in enumerate(self.criteria):
@@ -98,10 +99,14 @@ class Standing:
                     others, left = witnesses, left[~self._are_outdone(left, left, at)]
             elif criterion.best:
                 best = self._best(left, at)
+                if criterion.of_words and lacks is not None:
+                    best = self._with_explained(left, best, at, lacks)
                 left = np.union1d(best, self._spared(originals, best, at)) if criterion.spares else best
         return int(left[np.argmin(self.rank[left])])
 
-    def elect_alike(self, members: Positions, closeness: Closeness, *, made_of: MadeOf | None = None) -> Positions:
+    def elect_alike(
+        self, members: Positions, closeness: Closeness, *, made_of: MadeOf | None = None, lacks: Lacks | None = None
+    ) -> Positions:
         """What `elect` says of each of many clusters of one size, of shape (clusters, size); -1 where so many are left
         that they have to be asked in turn."""
         num, size = members.shape
@@ -115,7 +120,7 @@ class Standing:
                 num_left = left.sum(axis=1)
                 is_open &= num_left <= _FINALISTS
                 asked = np.flatnonzero(is_open & (num_left > 1))
-                left[asked] &= self._are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
+                left[asked] &= are_closest(rows[asked], left[asked], closeness, slack=criterion.margin)
             elif criterion.best == "usual" and size > 2:
                 left = self._are_usual(rows, left, at)
             elif criterion.recoded and made_of is not None and size > 1:
@@ -129,10 +134,28 @@ class Standing:
                     is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)
                 left &= ~outdone
             elif criterion.best and not criterion.is_of_cluster:
-                left &= self._are_best(rows, left, at)
+                best = self._are_best(rows, left, at)
+                if lacks is not None and criterion.of_words and (is_asked := (left & ~best).any(axis=1)).any():
+                    is_open &= ~is_asked | (size <= _FINALISTS)
+                    asked = np.flatnonzero(is_asked & is_open)
+                    sides = (left & ~best)[asked], (left & best)[asked], self.values[rows[asked], at]
+                    best[asked] |= are_explained(rows[asked], *sides, lacks, of_words=criterion.of_words)
+                left &= best
         winners: Positions = rows[np.arange(num), np.argmax(left, axis=1)]
         winners[~is_open] = -1
         return winners
+
+    def _with_explained(self, left: Positions, best: Positions, at: int, lacks: Lacks) -> Positions:
+        """The best by a criterion, and of the others left those that words explain which only one has."""
+        worse = np.setdiff1d(left, best)
+        if not len(worse):
+            return best
+        known = best[~np.isnan(self.values[best, at])]
+        first = worse[self.take(worse).order()][:_STARTERS], known[self.take(known).order()][:_FEW]
+        rows = np.concatenate(first)[None]
+        is_worse, of_words = ~np.isin(rows, best), self.criteria[at].of_words
+        is_explained = are_explained(rows, is_worse, ~is_worse, self.values[rows, at], lacks, of_words=of_words)
+        return np.union1d(best, rows[is_explained])
 
     def _first(self, members: Positions) -> Positions:
         """Those of the best source, the clean ones of them where there are any."""
@@ -173,17 +196,6 @@ class Standing:
         is_copy &= ~(values[:, ::-1] < values).any(axis=2)
         originals: Mask = ~is_copy
         return originals
-
-    def _are_closest(self, rows: Positions, left: Mask, closeness: Closeness, *, slack: float) -> Mask:
-        """Which of those left are as close to the others as the closest. rows: clusters, sorted by rank."""
-        cluster, at = np.nonzero(left)
-        others = np.arange(min(rows.shape[1] - 1, _REST))
-        others = others + (others >= at[:, None])
-        means = np.full(rows.shape, -np.inf)
-        if len(cluster):
-            means[cluster, at] = closeness(rows[cluster, at], rows[cluster[:, None], others])
-        closest: Mask = means >= means.max(axis=1, keepdims=True) - slack
-        return closest
 
     def _are_best(self, rows: Positions, left: Mask, at: int) -> Mask:
         """Which are unknown, or as good as the best one of those left."""
@@ -245,14 +257,15 @@ class Standing:
         near = left & (is_near | np.isnan(values))
         return np.where((near.any(axis=1) & is_usual)[:, None], near, left)
 
-    def reason(self, keeper: int, goer: int, *, num_members: int = 2, method: str = "") -> str:
+    def reason(self, keeper: int, goer: int, *, num_members: int = 2, method: str = "", score: float = 1) -> str:
         """Why the one stays and the other goes: the first difference that counts. num_members: of their cluster; of
-        three and more, closeness decides before what comes after it in the list. method: of their pair."""
+        three and more, closeness decides before what comes after it in the list. method, score: of their pair."""
         if self.priority[keeper] != self.priority[goer]:
             return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
         if self.is_clean[keeper] != self.is_clean[goer]:
             return "clean before flagged"
         of_cluster = coded_up = ""
+        of_words = replaced_fraction(score)
         values = zip(self.criteria, self.values[keeper].tolist(), self.values[goer].tolist(), strict=True)
         for at, (criterion, one, other) in enumerate(values):
             if criterion.recoded:
@@ -261,6 +274,8 @@ class Standing:
                 coded_up = why_coded_up(self._files(np.array([keeper, goer]), at)) if criterion.files else ""
             elif criterion.is_of_cluster:
                 of_cluster = "closest to the rest of its cluster" if num_members > 2 else ""
+            elif criterion.of_words and abs(one - other) <= criterion.of_words * of_words:
+                continue
             elif criterion.best and (criterion.is_of_pairs or one != other) and self._is_better(at, keeper, goer):
                 numbers = f"{other:.4g} in the larger one" if criterion.frame else f"{one:.4g} against {other:.4g}"
                 measured = f"{criterion.says}: {criterion.column}={numbers}"
@@ -335,66 +350,8 @@ class Standing:
         rest = members[np.argsort(self.rank[members])]
         if len(left) > _FINALISTS:
             left = left[self.take(left).order()][:_STARTERS]
-            means = closeness(left, _but_itself(left, rest, _FEW))
+            means = closeness(left, but_itself(left, rest, _FEW))
             left = left[np.argsort(-means, kind="stable")[:_FINALISTS]]
-        means = closeness(left, _but_itself(left, rest, _REST))
+        means = closeness(left, but_itself(left, rest, REST))
         closest: Positions = left[means >= means.max() - slack]
         return closest
-
-
-def _but_itself(left: Positions, rest: Positions, most: int) -> Positions:
-    """Of each the first of the rest, which it is one of, but itself: of shape (left, at most so many)."""
-    first = rest[: most + 1]
-    is_in = first != left[:, None]
-    is_in[is_in.all(axis=1), -1] = False
-    others: Positions = np.broadcast_to(first, is_in.shape)[is_in].reshape(len(left), -1)
-    return others
-
-
-def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:
-    """Of a table with digest, priority, is_clean and a column for each criterion's name."""
-    import pyarrow as pa
-
-    num = nodes.num_rows
-    values = np.full((num, len(criteria)), np.nan)
-    for at, criterion in enumerate(criteria):
-        if criterion.is_of_column:
-            values[:, at] = nodes[criterion.name].cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return Standing(
-        _ranks(nodes["digest"]),
-        nodes["priority"].to_numpy(zero_copy_only=False).astype(np.int64),
-        nodes["is_clean"].to_numpy(zero_copy_only=False).astype(np.bool_),
-        tuple(criteria),
-        values,
-    )
-
-
-def rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
-    """The rows of these digests, in their order."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
-
-
-def in_order(num: int) -> Standing:
-    """Units of which nothing is known: the first one stays, but for closeness to the rest."""
-    unknown = np.full((num, 1), np.nan)
-    return Standing(np.arange(num), np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), unknown)
-
-
-def by_digest(digests: Sequence[str]) -> Standing:
-    """Units of which nothing is known: the smallest digest stays, but for closeness to the rest."""
-    import pyarrow as pa
-
-    num = len(digests)
-    rank = _ranks(pa.chunked_array([pa.array(digests, pa.string())]))
-    return Standing(rank, np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), np.full((num, 1), np.nan))
-
-
-def _ranks(digests: pa.ChunkedArray) -> Positions:
-    import pyarrow.compute as pc
-
-    rank = np.empty(len(digests), np.int64)
-    rank[pc.sort_indices(digests).to_numpy()] = np.arange(len(digests))
-    return rank

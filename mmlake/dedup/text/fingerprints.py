@@ -63,6 +63,9 @@ _POINTED = (
 )
 _POINTS = ("Mn", "Lm")
 
+# How much of a number words bring that a copy has and its original lacks, by their share. Of sentences of fifty words,
+# where one in five words has a capital, or a mark behind it; of letters, of which a quarter has an accent in Vietnamese
+_OF_SENTENCES, _OF_LETTERS = 10.0, 0.25
 # case and marks play no part in prints, so that only a measure distinguishes a copy that lost them from its original.
 # What most copies agree on comes before length: an advertisement put into an article makes it longer, not truer
 FIDELITY = (
@@ -83,14 +86,33 @@ FIDELITY = (
         name="markup", column="markup_fraction", best="low", tolerance=0, margin=0.005, says="less markup left behind"
     ),
     Criterion(
-        name="case", column="one_case_fraction", best="low", tolerance=0, margin=0.3, says="upper and lower case kept"
+        name="case",
+        column="one_case_fraction",
+        best="low",
+        tolerance=0,
+        margin=0.3,
+        of_words=_OF_SENTENCES,
+        says="upper and lower case kept",
     ),
     Criterion(
-        name="marks", column="unpunctuated_fraction", best="low", tolerance=0, margin=0.3, says="punctuation kept"
+        name="marks",
+        column="unpunctuated_fraction",
+        best="low",
+        tolerance=0,
+        margin=0.3,
+        of_words=_OF_SENTENCES,
+        says="punctuation kept",
     ),
     # copies in plain letters ("Strasse", "phap") are many, and the text in its own ones is the truer. A word in place
     # of another moves the share of accents as well, but does not halve it
-    Criterion(name="accents", column="accented_fraction", tolerance=0.5, margin=0.01, says="accents kept"),
+    Criterion(
+        name="accents",
+        column="accented_fraction",
+        tolerance=0.5,
+        margin=0.01,
+        of_words=_OF_LETTERS,
+        says="accents kept",
+    ),
     Criterion(name="uncut", column="num_words", table="tracks", tolerance=0.5, says="not cut to less than half"),
     # words of addresses made the copy in Markdown the longer one
     Criterion(

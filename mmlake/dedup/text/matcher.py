@@ -122,6 +122,11 @@ class TextMatcher:
         held = np.where(is_held, found.score, 0.0) * small
         return found.closer(np.where(held > 0, held / np.maximum(1, small + large - held), found.score))
 
+    def lacks(self, ones: I64, others: I64) -> NDArray[np.float64]:
+        """Of each pair how many of the words of either the other one lacks, as a share of them; the larger one."""
+        pairs = zip(ones.tolist(), others.tolist(), strict=True)
+        return np.array([lacking(self._words[one], self._words[other]) for one, other in pairs], np.float64)
+
     def walked(self, order: I64, *, equal: U64, postings: Postings, items: I64 | None = None) -> Led | None:
         """What `leaders.Walk` would find, by compiled code; None where that does not pay."""
         kernels = walk.compiled(_WALK_WORK * len(order))
@@ -213,6 +218,16 @@ def shared_counts(values: U64, offsets: I64, one: int, others: I64) -> I64:
         places = np.minimum(np.searchsorted(row, candidate), len(row) - 1)
         counts[at] = np.count_nonzero(row[places] == candidate)
     return counts
+
+
+def lacking(left: U64, right: U64) -> float:
+    """Of the words of either text how many the other one lacks, each as often as it stands there, as a share of them;
+    the larger one of both. left, right: words as prints hold them."""
+    words, counts = np.unique(unpacked(left), return_counts=True)
+    others, num = np.unique(unpacked(right), return_counts=True)
+    _, here, there = np.intersect1d(words, others, assume_unique=True, return_indices=True)
+    held = int(np.minimum(counts[here], num[there]).sum())
+    return 1 - held / max(1, int(counts.sum()), int(num.sum()))
 
 
 def alignments(left: U64, right: U64) -> tuple[Alignment, Alignment]:

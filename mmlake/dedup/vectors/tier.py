@@ -21,8 +21,8 @@ from mmlake.dedup.recall import estimates
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.pair_rows import table_of
+from mmlake.dedup.stars.standings import by_digest, rows_of, standing_of
 from mmlake.dedup.stars.star_edges import Stars
-from mmlake.dedup.stars.survivors import by_digest, rows_of, standing_of
 from mmlake.dedup.vectors.matcher import Apart, VectorMatcher, Vectors, duplicates_of_sample, never_apart
 from mmlake.dedup.vectors.vector_columns import by_encoder
 from mmlake.dedup.vectors.vector_columns import rows_of as rows_of_vectors
