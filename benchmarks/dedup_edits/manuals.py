@@ -91,11 +91,21 @@ def edits(texts: list[str], rng: np.random.Generator) -> dict[str, Callable[[str
     return shares | {"cut to 60 %": cut, "inserted": inserted, "reordered": reordered}
 
 
+def families(texts: list[str], changes: dict[str, Callable[[str], str]], num_copies: int) -> list[tuple[int, str, str]]:
+    """(text, edit, copy), the originals first: so many copies each, of which words were replaced."""
+    replaced = [changes[f"{share}% replaced"] for share in (12, 8, 15)]
+    rows = [(at, "", text) for at, text in enumerate(texts)]
+    return rows + [
+        (at, "replaced", replaced[copy % 3](text)) for at, text in enumerate(texts) for copy in range(num_copies)
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--language", nargs="+", default=["de", "ja", "zh-cn"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--copies", nargs="+", type=int, default=[], help="so many of each, instead")
     arguments = parser.parse_args()
     store = BlobStore(Path("/nonexistent"))  # texts stand in the rows
     for language in arguments.language:
@@ -103,6 +113,14 @@ def main() -> None:
         every = sections(arguments.directory, language)
         texts = [every[at] for at in rng.permutation(len(every))[:_NUM].tolist()]
         changes = edits(texts, rng)
+        for num_copies in arguments.copies:
+            rows = families(texts, changes, num_copies)
+            stays = survivors([text for _, _, text in rows], store)
+            found = sum(stays[place] == stays[at] for place, (at, name, _) in enumerate(rows) if name)
+            false = sum(rows[place][0] != rows[keeper][0] for place, keeper in enumerate(stays))
+            print(f"{language}, {num_copies} copies: found {found / num_copies / len(texts):.3f}, false pairs {false}")
+        if arguments.copies:
+            continue
         rows = [(at, "", text) for at, text in enumerate(texts)]
         rows += [(at, name, change(text)) for at, text in enumerate(texts) for name, change in changes.items()]
         stays = survivors([text for _, _, text in rows], store)

@@ -169,3 +169,28 @@ def test_titles_that_name_two_things_set_pages_of_a_manual_apart(work, monkeypat
     one, other = (f"{name} {body[0]}. The {name} {'. '.join(body[1:])}" for name in ("Acquire", "Release"))
     assert matcher_of([one, other]).compare(0, np.array([1])).relation[0] == matching.SAME
     assert matcher_of(manual([one, other], rng)).compare(0, np.array([1])).relation[0] == matching.NONE
+
+
+def titled(name):
+    """A page with the name in its title and in three of its sentences."""
+    parts = page(np.random.default_rng(11), 260).split(". ")
+    for at in (3, 7, 11):
+        parts[at] = f"{parts[at]} {name}"
+    return f"{name} reference. " + ". ".join(parts)
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_a_function_in_place_of_another_in_title_and_text_is_another_page(work, monkeypatch):
+    """The Jaccard of two such pages is high where their text is long; what differs is the name alone."""
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    found = matcher_of([titled("certificate"), titled("privatekey")]).compare(0, np.array([1]))
+    assert 0.7 < found.score[0] < 0.95, "Jaccard alone would decide"
+    assert found.relation[0] == matching.NONE
+
+
+@pytest.mark.parametrize("work", WAYS)
+def test_a_number_of_a_release_in_place_of_another_is_the_same_page(work, monkeypatch):
+    monkeypatch.setattr(text_kernels, "_work", [work])
+    found = matcher_of([titled("release311"), titled("release312")]).compare(0, np.array([1]))
+    assert 0.7 < found.score[0] < 0.95
+    assert found.relation[0] == matching.SAME

@@ -60,6 +60,7 @@ _THOROUGH_FRACTION_OF_ONE = 0.3  # of the replaced words of one text, where the 
 _LEAST_THOROUGH, _LEAST_THOROUGH_ANYWHERE = 2, 5  # replaced words that stand for one subject
 _LEAST_TITULAR_ANYWHERE = 3
 TITLE_WORDS = 24  # a heading, and the path to it that many sites put before it
+_NAMED = 2.0  # times that a word which the other lacks stands in its text, where it is a name; garbled ones are many
 _IN_NUMBERS = 0.5  # of the words that the other lacks, where the names are versions or years
 _WINDOW = 5  # shingles that a word stands in, as `text.prints` makes them
 # of the words that must have been replaced, one by one, for so many shingles to be gone: .64 and more where up to a
@@ -164,7 +165,7 @@ def is_of_one_page(
     if wording == FRAME:
         return False
     if wording == OF_THEIR_OWN:
-        return not _is_in_numbers(one, other)
+        return not (_is_in_numbers(one, other) or _is_retitled(one, other))
     is_short = is_large(wording) and size < _PAGE_SHINGLES and held < _SURELY_HELD
     if is_short and not is_scattered(one, other, num_words, other_words, held):
         return False
@@ -190,6 +191,8 @@ def has_other_subject(one: Alignment, other: Alignment, num_words: int, other_wo
     fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
     if min(one.thorough, other.thorough) >= least and min(fractions[0], fractions[1]) >= fraction:
         return True
+    if _is_retitled(one, other):
+        return True
     if wording < SITE:
         return False
     is_like = min(num_words, other_words) >= _LIKE_LENGTH * max(num_words, other_words)
@@ -205,6 +208,18 @@ def _is_renamed(one: Alignment, other: Alignment) -> bool:
     if one.thorough <= _LEAST_THOROUGH or one.thorough < _THOROUGH_FRACTION_OF_ONE * one.replaced:
         return False
     return other.replaced > _LEAST_THOROUGH and 3 * other.replaced >= one.replaced
+
+
+def _is_retitled(one: Alignment, other: Alignment) -> bool:
+    """Whether most of what was replaced are names, which are none of releases, and some of both titles among them: a
+    function in place of another."""
+    if min(one.titular, other.titular) == 0 or min(one.thorough, other.thorough) < _LEAST_THOROUGH:
+        return False
+    fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
+    numbers = max(one.numbers / max(1, one.absent), other.numbers / max(1, other.absent))
+    repetition = min(one.absent / max(1, one.distinct), other.absent / max(1, other.distinct))
+    is_thorough = min(fractions[0], fractions[1]) >= _THOROUGH_FRACTION_ANYWHERE and repetition >= _NAMED
+    return is_thorough and numbers < _IN_NUMBERS
 
 
 def _is_in_numbers(one: Alignment, other: Alignment) -> bool:
@@ -236,6 +251,17 @@ def code_of(counts: Any, fraction: Any) -> int:
     return wording + BY_COUNTS if wording >= SITE or siblings(counts) >= MIN_SIBLINGS else wording
 
 
+def most_kept(counts: Any, median: Any) -> Any:
+    """Of what one of two texts lacks, how much others still have that share with them what the two share; of the text
+    that lacks more of it. median: `siblings`. counts: of `siblings`."""
+    most = 0.0
+    for side in range(1, 3):
+        num_alone = counts[side].sum()
+        kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
+        most = max(most, kept / num_alone if num_alone > 0 else 1.0)
+    return most
+
+
 def wording_of(counts: Any, fraction: Any) -> int:
     """What two texts share, by who else holds it: the rule of `text.templates`, for one pair. counts: of `siblings`.
     fraction: of the shingles that were sampled."""
@@ -247,13 +273,11 @@ def wording_of(counts: Any, fraction: Any) -> int:
     of_site = STUB if common >= _STUB_FRACTION * num_shared and beyond < _SITE_SHINGLES * fraction else SITE
     of_site += 1 if is_wide else 0
     if median < MIN_SIBLINGS:  # so few copies that the rest of what they share is a site's
-        return of_site if num_shared > 0 and common >= _SITE_FRACTION * num_shared else OF_THEIR_OWN
-    most_kept = 0.0
-    for side in range(1, 3):
-        num_alone = counts[side].sum()
-        kept = num_alone - counts[side, : (median + 1) // 2 + 1].sum()
-        most_kept = max(most_kept, kept / num_alone if num_alone > 0 else 1.0)
-    if most_kept >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
+        if num_shared == 0 or common < _SITE_FRACTION * num_shared:
+            return OF_THEIR_OWN
+        # or some more copies, of which few have the same: a text of 200 words in six has as much in common with them
+        return SITE if of_site == STUB and most_kept(counts, median) >= KEPT_FRACTION else of_site
+    if most_kept(counts, median) >= (KEPT_FRACTION if median < MANY_SIBLINGS else KEPT_FRACTION_OF_MANY):
         return LARGE_SITE if is_wide and common < _FAMILY_FRACTION * num_shared else OF_THEIR_OWN
     rare = max(1, median // 4)
     specific = counts[0, : rare + 2].sum()

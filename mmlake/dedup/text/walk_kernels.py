@@ -30,12 +30,14 @@ from mmlake.dedup.text.verdicts import (
     Alignment,
     _is_in_numbers,
     _is_renamed,
+    _is_retitled,
     code_of,
     has_other_subject,
     is_large,
     is_of_one_page,
     is_revision,
     is_scattered,
+    most_kept,
     of_sets,
     of_words,
     siblings,
@@ -60,8 +62,8 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, _is_in_numbers, is_large, is_scattered, has_other_subject, is_of_one_page,
-        is_revision, of_sets, of_words, siblings, wording_of, code_of, _covered, _slot, _runs, _aligned,
+        _is_renamed, _is_retitled, _is_in_numbers, is_large, is_scattered, has_other_subject, is_of_one_page,
+        is_revision, of_sets, of_words, siblings, most_kept, wording_of, code_of, _covered, _slot, _runs, _aligned,
         _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark, _num_shared,
         _most_shared, _code, _alignment, _alignments, _judged, _measured, _compared,
     )  # fmt: skip
@@ -87,7 +89,7 @@ def kernels() -> Kernels | None:
             "judge": Loop(
                 _judge,
                 ("u8*", "u1*", "i8*", "i8*", "u8", "i8*", "i8*", "i1*", "i8**"),
-                (siblings, wording_of, code_of),
+                (siblings, most_kept, wording_of, code_of),
             ),
             "filters": Loop(_filters, ("u8*", "i8*", "u8*", "i4*")),
         },
