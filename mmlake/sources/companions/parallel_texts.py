@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from mmlake.landing import Entry
 from mmlake.media_names import is_media_name
@@ -28,6 +28,8 @@ _DIRECTORIES = {  # of media -> of their texts
     **dict.fromkeys(("videos", "video", "clips"), (*_SEEN, *_SAID, "labels")),  # labels: CogVideoX
     **dict.fromkeys(("wavs", "wav", "audio", "audios", "wav48", "wav48_silence_trimmed"), (*_SEEN, *_SAID)),
 }
+# one of which the path of such a text has
+FOLDERS = tuple(sorted({f"{text}/" for texts in _DIRECTORIES.values() for text in texts}))
 _MICROPHONE = re.compile(r"_mic[12]\Z")  # VCTK has two recordings of one text
 _SIZES: Kind[Mapping[str, int]] = Kind(max_size=1 << 20, size_of=len)
 
@@ -44,6 +46,14 @@ def media_directories(directory: str) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
+def may_be_of_others(name: str) -> bool:
+    """Whether a member of an archive may be a text of a medium in another folder, by its name."""
+    return name.endswith(ENDING) and bool(_media_directories(name.removeprefix("./").rpartition("/")[0]))
+
+
+_media_directories = lru_cache(256)(media_directories)
+
+
 class ParallelTexts(Companion):
     """The texts of the media of one directory."""
 
@@ -56,7 +66,7 @@ class ParallelTexts(Companion):
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """The texts that have the name of a medium of the sample."""
         present = {member.modality for member in members if member.is_media and member.modality}
-        stems = dict.fromkeys(_text_stem(member.name) for member in members if member.is_media)
+        stems = dict.fromkeys(text_stem_of(member.name) for member in members if member.is_media)
         texts = [
             self._item(f"{directory}/{name}{ENDING}", sizes[f"{name}{ENDING}"], present)
             for directory, sizes in self._found
@@ -66,11 +76,15 @@ class ParallelTexts(Companion):
         return Description(texts=tuple(texts))
 
     def _item(self, path: str, size_bytes: int, present: set[str]) -> RawItem:
-        is_seen = any(part in (*_SEEN, "labels") for part in path.split("/")[:-1])
-        item = RawItem("text", SourceRef(path), "", role="caption" if is_seen else text_role(present))
+        item = RawItem("text", SourceRef(path), "", role=role_in(path, present))
         item.content_type, item.extension, item.size_bytes = "text/plain", "txt", size_bytes
         item.content = Content(partial(self._reading.landing.open, path))
         return item
+
+
+def role_in(path: str, present: set[str]) -> str:
+    """The role of a text at the path. present: modalities of the media that it is of."""
+    return "caption" if any(part in (*_SEEN, "labels") for part in path.split("/")[:-1]) else text_role(present)
 
 
 def texts_of(reading: Reading) -> ParallelTexts | None:
@@ -84,7 +98,7 @@ def without_taken(entries: Sequence[Entry], reading: Reading) -> list[Entry]:
     """The files that are no texts of media elsewhere: those are in the shards of their media."""
     stems = set[str]()
     for directory in _around(reading, media_directories(reading.path)):
-        stems.update(map(_text_stem, _sizes(reading, directory, "")))
+        stems.update(map(text_stem_of, _sizes(reading, directory, "")))
     return [entry for entry in entries if not _is_of(entry, stems)] if stems else [*entries]
 
 
@@ -115,6 +129,6 @@ def _sizes(reading: Reading, directory: str, ending: str) -> Mapping[str, int]:
     return reading.parsed.get(_SIZES, (reading.landing.location, as_scanned, ending), listed)
 
 
-def _text_stem(name: str) -> str:
+def text_stem_of(name: str) -> str:
     """What the text of a medium is called, without its ending."""
     return _MICROPHONE.sub("", name.rpartition("/")[2].rpartition(".")[0])

@@ -19,8 +19,9 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.label_files import CLASS_FILES, LABEL_NAMES, Classes, classes_in
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
-from mmlake.sources.companions import labels, manifest_forms, transcripts
+from mmlake.sources.companions import labels, manifest_forms, parallel_texts, transcripts
 from mmlake.sources.companions.inner_descriptions import MAX_TABLES, InnerDescriptions, may_describe
+from mmlake.sources.companions.inner_texts import InnerTexts
 from mmlake.sources.companions.outer_descriptions import OuterDescriptions
 from mmlake.sources.companions.places import TABLES, join
 from mmlake.sources.names import MARKS, MemberNames, label_of, stem_of
@@ -68,6 +69,7 @@ class Archive:
         self._class_files: dict[str, int] = {}  # what may say what classes mean, by its name
         self._describing = dict[str, list[int]]()  # members that are called like files which describe others, by kind
         self._manifest_ends = set(_MANIFEST_ENDS)  # of those that are not too many yet
+        self._texts = array("q")  # members that may be texts of media in another folder
         self.is_whole = True  # whether all members are noted
         self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
         self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
@@ -101,6 +103,8 @@ class Archive:
         ended = f"{lower}\0"
         if any(f"{ending}\0" in ended for ending in self._manifest_ends) or any(map(joined.__contains__, _TABLE_NAMES)):
             self._note_describing(names, first)
+        if any(map(joined.__contains__, parallel_texts.FOLDERS)) and parallel_texts.ENDING in joined:
+            self._texts.extend(at for at, name in enumerate(names, first) if parallel_texts.may_be_of_others(name))
         # few archives have such folders at all
         for at, name in enumerate(names, first) if any(map(joined.__contains__, labels.LABEL_FOLDERS)) else ():
             for stem in labels.image_stems(name) if name.endswith(LABEL_NAMES) else ():
@@ -127,7 +131,7 @@ class Archive:
 
     def forget(self) -> None:
         """Begin anew with the members."""
-        for column in (self._stems, self._names, self._records, self._labels, self._labelled):
+        for column in (self._stems, self._names, self._records, self._labels, self._labelled, self._texts):
             del column[:]
         self._class_files.clear()
         self._describing.clear()
@@ -182,6 +186,8 @@ class Archive:
         if self.reading.around and wanted is None:  # what is said elsewhere is read there
             outer = OuterDescriptions.of(self.reading, map(self.name_at, range(len(self._stems))))
             companions = [*companions, outer] if outer is not None else companions
+        if self._texts and wanted is None and (texts := self._inner_texts()) is not None:
+            companions, left_out = [*companions, texts], {*left_out, *texts.own}
         described = self._descriptions(left_out, wanted)
         if described is not None:
             companions, left_out = [*companions, described], {*left_out, *described.own}
@@ -229,6 +235,16 @@ class Archive:
             lambda at: next(iter(self.members([at], is_listed=False))),
             names=lambda: MemberNames(np.frombuffer(self._names, np.int64)),
             is_whole=self.is_whole,
+        )
+
+    def _inner_texts(self) -> InnerTexts | None:
+        """What texts say of media in another folder."""
+        return InnerTexts.of(
+            self.reading,
+            self._texts,
+            map(self.name_at, range(len(self._stems))),
+            name_at=self.name_at,
+            member_at=lambda at: next(iter(self.members([at], is_listed=False))),
         )
 
     def _single(self, found: Sequence[int]) -> list[int]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmlake import sources
+from mmlake.records import SourceRef
+from tests.sources.corpora.test_corpora_packed import PACKED
 from tests.sources.source_builders import SETTINGS, land, png, rows_of, wav
 
 WORDS = b"Please call Stella."
@@ -96,3 +98,38 @@ def test_what_is_no_text_is_a_row_that_says_so(tmp_path: Path) -> None:
     rows = rows_of(land(tmp_path / "in", {"images/a.png": png(), "captions/a.txt": bytes(range(256)) * 2}))
     assert media_of(rows) == [(None, None)]
     assert [row["error_code"] for row in rows if row["modality"] == "text"] == [1004]
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize(
+    "media",
+    [
+        {f"V/wav48/p225/p225_00{at}.wav": wav(at) for at in range(3)},
+        {
+            f"V/wav48_silence_trimmed/p225/p225_00{at}_mic{mic}.wav": wav(9 * mic + at)
+            for at in (0, 1)
+            for mic in (1, 2)
+        },
+    ],
+)
+def test_in_an_archive_media_have_the_texts_of_the_unpacked_corpus(tmp_path: Path, media: dict, name: str) -> None:
+    texts = {f"V/txt/p225/p225_00{at}.txt": b"%d: please call" % at for at in range(4)}
+    loose = rows_of(land(tmp_path / "loose", media | texts))
+    root = land(tmp_path / "in", {name: PACKED[name](texts | media)})
+    packed = rows_of(root)
+    assert sorted(media_of(packed)) == sorted(media_of(loose)) and len(set(media_of(packed))) > 1
+    assert sorted(texts_of(packed)) == sorted(texts_of(loose))
+    assert not [row for row in packed if row["error_code"]]
+    for row in packed:
+        if row["modality"] == "text":
+            found = sources.fetch(SourceRef.from_json(row["source_ref"]), landing=root)
+            assert found.decode() == row["text_content"], "a locator leads to the words"
+
+
+def test_a_text_in_an_archive_whose_medium_is_none_is_not_lost(tmp_path: Path) -> None:
+    files = {"images/a.png": b"no picture at all", "text/a.txt": WORDS, "images/b.png": png(), "text/b.txt": b"A fish."}
+    rows = rows_of(land(tmp_path / "in", {"x.tar": PACKED["x.tar"](files)}))
+    assert sorted(row["text_content"] for row in rows if row["modality"] == "text" and row["text_content"]) == [
+        "A fish.",
+        WORDS.decode(),
+    ]
