@@ -21,7 +21,7 @@ from mmlake.media import ogg_pages
 from mmlake.media.encryption import encrypted_streams, is_encrypted
 from mmlake.media.file_views import view_of
 from mmlake.media.id3 import ID3_BYTES, id3_bytes
-from mmlake.media.sound_conversion import Block, converted
+from mmlake.media.sound_conversion import Block, converted, gathered
 from mmlake.media.stamps import Stamps
 from mmlake.streams import Slice
 
@@ -333,7 +333,7 @@ def _chained_sound(path: Path, links: list[ogg_pages.Link]) -> Iterator[Block]:
     rate_hz, num_channels = map(max, zip(*kinds, strict=True))
     check_sample_rate(rate_hz)
     streams = (_link_blocks(path, link, container) for link, container in _sound_links(path, links))
-    yield from converted(streams, rate_hz=rate_hz, num_channels=num_channels)
+    yield from gathered(converted(streams, rate_hz=rate_hz, num_channels=num_channels), _BLOCK_SAMPLES)
 
 
 def _link_blocks(path: Path, link: ogg_pages.Link, container: InputContainer) -> Iterator[Block]:
@@ -347,7 +347,7 @@ def _link_blocks(path: Path, link: ogg_pages.Link, container: InputContainer) ->
 
 def _decoded_sound(path: Path) -> Iterator[Block]:
     with open_media(path) as container:
-        yield from _blocks(container)
+        yield from gathered(_blocks(container), _BLOCK_SAMPLES)
 
 
 def _blocks(container: InputContainer) -> Iterator[Block]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from mmlake.errors import UnreadableItem
+
 # (rate in Hz, number of its first sample in the recording, float32 of shape (num_samples, num_channels))
 Block = tuple[int, int, np.ndarray]
 # Mean power of a mix that is louder than this (-40 dBFS) is sound. Below it, channels that were mixed have cancelled
@@ -69,6 +71,34 @@ def converted(streams: Iterable[Iterable[Block]], *, rate_hz: int, num_channels:
             end_s = max(end_s, (position + len(block)) / own_hz)
         yield from place.rest()
         before_s += end_s
+
+
+def gathered(blocks: Iterable[Block], num_samples: int) -> Iterator[Block]:
+    """The same sound in blocks of so many samples or more, but where it has a gap, or changes its rate or its channels.
+    Frames of MP3 have 1,152: what is done once for each block took longer than what is done with its samples."""
+    parts, rate_hz, first, end = list[np.ndarray](), 0, 0, 0
+    try:
+        for own_hz, position, block in blocks:
+            if parts and (own_hz != rate_hz or position != end or block.shape[1] != parts[0].shape[1]):
+                yield rate_hz, first, _joined(parts)
+                parts = []
+            if not parts:
+                rate_hz, first, end = own_hz, position, position
+            parts.append(block)
+            end += len(block)
+            if end - first >= num_samples:
+                yield rate_hz, first, _joined(parts)
+                parts = []
+    except UnreadableItem:
+        if parts:  # what came before the damage
+            yield rate_hz, first, _joined(parts)
+        raise
+    if parts:
+        yield rate_hz, first, _joined(parts)
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class _Place:

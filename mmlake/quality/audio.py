@@ -268,7 +268,7 @@ AUDIO_MEASUREMENTS = (
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
-        revision="8",
+        revision="9",
     ),
     MUSIC_MEASUREMENT,
     MOS_MEASUREMENT,
