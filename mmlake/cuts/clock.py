@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from mmlake.errors import UnreadableItem
 from mmlake.media.decoders import frames, open_media, picture_stream, placed_sound
-from mmlake.media.sound_conversion import mixed
+from mmlake.media.sound_conversion import Block, mixed
 
 MAX_LAG_S = 0.005  # of a sound that is where it claims to be; FLAC is exact, AAC was never more than 0.1 ms off
 _SEARCHED_S = 1.0  # to either side
@@ -58,15 +59,19 @@ class Lag:
 
 def lags_of(item: Path, track: Path | None, pieces: Sequence[CutPiece]) -> list[Lag]:
     """The lags of what the cuts hold; nothing of what is silent or shows no difference. Raises UnreadableItem."""
+    own = OwnSound(item)
+    return [lag for piece in pieces for lag in lags_of_piece(item, track, piece, own.around(piece))]
+
+
+def lags_of_piece(item: Path, track: Path | None, piece: CutPiece, own: Sound | None) -> list[Lag]:
+    """The same of one cut. own: the item's sound around it, of `OwnSound`."""
     found = []
-    for piece in pieces:
-        own = _own_sound(item, piece)
-        whole = None if track is None else _read(track.read_bytes(), piece.start_s, piece.end_s)
-        for step, part, parent in _compared(piece, own, whole):
-            if part is not None and parent is not None and (lag_s := sound_lag(part, parent)) is not None:
-                found.append(Lag(key=piece.key, number=piece.number, step=step, lag_s=lag_s))
-        if piece.clip is not None and (lag_s := _picture_lag(item, piece)) is not None:
-            found.append(Lag(key=piece.key, number=piece.number, step=PICTURE, lag_s=lag_s))
+    whole = None if track is None else _read(track, piece.start_s, piece.end_s)
+    for step, part, parent in _compared(piece, own, whole):
+        if part is not None and parent is not None and (lag_s := sound_lag(part, parent)) is not None:
+            found.append(Lag(key=piece.key, number=piece.number, step=step, lag_s=lag_s))
+    if piece.clip is not None and (lag_s := _picture_lag(item, piece)) is not None:
+        found.append(Lag(key=piece.key, number=piece.number, step=PICTURE, lag_s=lag_s))
     return found
 
 
@@ -147,11 +152,11 @@ def _compared(piece: CutPiece, own: Sound | None, whole: Sound | None) -> Iterat
         yield CLIP_SOUND, _sound_of(piece.clip, piece), whole
 
 
-def _read(flac: bytes, start_s: float, end_s: float | None) -> Sound:
+def _read(flac: bytes | Path, start_s: float, end_s: float | None) -> Sound:
     """A stretch of a FLAC with what is searched around it."""
     import soundfile
 
-    with soundfile.SoundFile(io.BytesIO(flac)) as file:
+    with soundfile.SoundFile(flac if isinstance(flac, Path) else io.BytesIO(flac)) as file:
         first = max(0, round((start_s - _SEARCHED_S) * file.samplerate)) if end_s is not None else 0
         last = file.frames if end_s is None else round((end_s + _SEARCHED_S) * file.samplerate)
         file.seek(min(first, file.frames))
@@ -159,22 +164,48 @@ def _read(flac: bytes, start_s: float, end_s: float | None) -> Sound:
         return Sound(mixed(samples), file.samplerate, start_s - first / file.samplerate)
 
 
-def _own_sound(item: Path, piece: CutPiece) -> Sound | None:
-    """The item's own sound around the piece, each sample where its time stamp puts it."""
-    first_s, last_s = max(0.0, piece.start_s - _SEARCHED_S), piece.end_s + _SEARCHED_S
-    samples, rate = np.zeros(0, np.float32), 0
-    try:
-        for rate_hz, position, block in placed_sound(item, from_s=first_s):
-            if not rate:
-                rate, samples = rate_hz, np.zeros(round((last_s - first_s) * rate_hz), np.float32)
-            at = position - round(first_s * rate)
-            if at >= len(samples):
-                break
-            part = mixed(block)[max(0, -at) : max(0, len(samples) - at)]
+class OwnSound:
+    """An item's own sound around pieces of it, each sample where its time stamp puts it. Pieces that come in order take
+    one decode: MP3 and films are decoded from their start, wherever a piece lies."""
+
+    def __init__(self, item: Path) -> None:
+        self._item = item
+        self._blocks: Iterator[Block] | None = None
+        self._held: deque[tuple[int, Samples]] = deque()  # (number of the first sample, mono), in order
+        self._rate_hz, self._from_s = 0, 0.0
+
+    def around(self, piece: CutPiece) -> Sound | None:
+        """The sound from `_SEARCHED_S` before the piece to as much behind it; None of a film without sound."""
+        first_s, last_s = max(0.0, piece.start_s - _SEARCHED_S), piece.end_s + _SEARCHED_S
+        if self._blocks is None or first_s < self._from_s:
+            self._held.clear()
+            self._blocks, self._rate_hz = placed_sound(self._item, from_s=first_s), 0
+        self._from_s = first_s
+        try:
+            self._hold(first_s, last_s)
+        except UnreadableItem:
+            self._blocks = None
+            return None
+        if not self._rate_hz:
+            return None
+        samples, first = np.zeros(round((last_s - first_s) * self._rate_hz), np.float32), round(first_s * self._rate_hz)
+        for position, block in self._held:
+            at = position - first
+            part = block[max(0, -at) : max(0, len(samples) - at)]
             samples[max(0, at) : max(0, at) + len(part)] = part
-    except UnreadableItem:
-        return None  # a film without sound
-    return Sound(samples, rate, piece.start_s - first_s) if rate else None
+        return Sound(samples, self._rate_hz, piece.start_s - first_s)
+
+    def _hold(self, first_s: float, last_s: float) -> None:
+        """Let go what ends before the one time, and decode up to the other."""
+        assert self._blocks is not None
+        held = self._held
+        while not held or held[-1][0] + len(held[-1][1]) < last_s * self._rate_hz:
+            if (found := next(self._blocks, None)) is None:
+                break
+            self._rate_hz, position, block = found
+            held.append((position, mixed(block)))
+            while held and held[0][0] + len(held[0][1]) <= first_s * self._rate_hz and len(held) > 1:
+                held.popleft()
 
 
 def _sound_of(clip: bytes, piece: CutPiece) -> Sound | None:
@@ -183,7 +214,7 @@ def _sound_of(clip: bytes, piece: CutPiece) -> Sound | None:
     with tempfile.NamedTemporaryFile(suffix=".mp4") as file:
         file.write(clip)
         file.flush()
-        sound = _own_sound(Path(file.name), CutPiece(key="", number=0, start_s=0.0, end_s=ends_s))
+        sound = OwnSound(Path(file.name)).around(CutPiece(key="", number=0, start_s=0.0, end_s=ends_s))
     if sound is None:
         return None
     first, last = (round(time_s * sound.rate_hz) for time_s in (piece.media_start_s, ends_s))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mmlake.compute import ordered_map
-from mmlake.cuts.clock import CutPiece, Lag, described, lags_of
+from mmlake.cuts.clock import CutPiece, Lag, OwnSound, described, lags_of_piece
 from mmlake.errors import UnreadableItem
 from mmlake.lake import Lake
 from mmlake.loader import ShardStream
@@ -21,7 +21,7 @@ from mmlake.publish.unit_facts import version_tracks
 from mmlake.records import LEADING_ROLES
 from mmlake.shards import UnitFacts
 
-NUM_CUTS = 24  # that are compared; each is decoded, and so is its stretch of the item
+NUM_CUTS = 24  # that are compared; each is decoded, and so is the item up to the last of them
 _CUT = ("video", "audio")
 
 
@@ -105,9 +105,9 @@ def _lags(
     with ExitStack() as stack:
         item = stack.enter_context(lake.store.local(parent))
         track = None if facts.audio_digest is None else stack.enter_context(lake.store.local(facts.audio_digest))
-        workers = lake.settings.cuts.workers
-        pieces = _pieces(cuts, stream, numbers)
-        found = ordered_map(lambda piece: lags_of(item, track, [piece]), pieces, workers=workers, ahead=workers)
+        workers, own = lake.settings.cuts.workers, OwnSound(item)
+        pieces = ((piece, own.around(piece)) for piece in _pieces(cuts, stream, numbers))
+        found = ordered_map(lambda pair: lags_of_piece(item, track, *pair), pieces, workers=workers, ahead=workers)
         return [lag for lags in found for lag in lags]
 
 

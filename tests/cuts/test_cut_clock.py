@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from mmlake.bench.av.clock_films import clicks, gray_film
-from mmlake.cuts import CutSettings, Span, cut_film, cut_recording, cut_sound
+from mmlake.cuts import CutSettings, Span, clock, cut_film, cut_recording, cut_sound
 from mmlake.cuts.clock import CLIP_SOUND, PICTURE, SEGMENT, SOUND, TRACK, CutPiece, described, lags_of
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.video import video_track
@@ -118,3 +118,21 @@ def test_silence_says_nothing(tmp_path) -> None:
     cut_sound(tmp_path / "quiet.flac", tmp_path / "sound.flac", span(1))
     piece = CutPiece(key="1", number=1, start_s=3.0, end_s=6.0, sound=(tmp_path / "sound.flac").read_bytes())
     assert lags_of(tmp_path / "quiet.flac", tmp_path / "quiet.flac", [piece]) == []
+
+
+def test_pieces_in_order_take_one_decode_of_their_recording(tmp_path, monkeypatch) -> None:
+    """Each decoded an MP3 from its start, up to where it lies."""
+    sound = np.random.default_rng(2).normal(0, 0.1, round(40 * 44_100)).astype(np.float32)
+    recording, starts = tmp_path / "talk.mp3", [3.0, 3.5, 11.0, 12.0, 30.0, 38.5]
+    soundfile.write(recording, sound, 44_100, format="MP3")
+    decoded, placed = [], clock.placed_sound
+    monkeypatch.setattr(clock, "placed_sound", lambda path, **options: decoded.append(path) or placed(path, **options))
+    made = [CutPiece(key=str(start), number=0, start_s=start, end_s=start + 1.5) for start in starts]
+    own = clock.OwnSound(recording)
+    found = [own.around(piece) for piece in made]
+    assert len(decoded) == 1
+    alone = [clock.OwnSound(recording).around(piece) for piece in made]
+    back = [own.around(piece) for piece in made[::-1]][::-1]
+    for one, other, third in zip(found, alone, back, strict=True):
+        assert np.array_equal(one.samples, other.samples) and np.array_equal(one.samples, third.samples)
+        assert one.before_s == other.before_s and np.abs(one.samples[44_100:]).max() > 0.1
