@@ -8,6 +8,7 @@
     |- TableCorrupt       (5)   a stage table does not hash to its stamp
     |- RefMissing         (6)   no version, branch or tag of that name
     |- RefExists          (6)   a tag or version name is taken
+    |- RefInUse           (6)   a branch or tag that is needed is not deleted
     |- HistoryCorrupt     (5)   Dagster's databases of the lake cannot be read
     |- ShardCorrupt       (5)   a training shard does not match its index
     |- RowsUnreadable     (5)   rows of an export have no bytes and the policy says to stop
@@ -93,6 +94,12 @@ class RefMissing(MmlakeError):
 
 class RefExists(MmlakeError):
     """That tag or version name is taken by something else."""
+
+    exit_code = 6
+
+
+class RefInUse(MmlakeError):
+    """That branch or tag is not deleted: a version or a recipe needs it."""
 
     exit_code = 6
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
 from mmlake.cli.diff_tables import draw_diff
 from mmlake.drawing import short, table
-from mmlake.errors import ShardCorrupt
+from mmlake.errors import SettingsError, ShardCorrupt
 
 PANEL = "Versions"
 
@@ -56,6 +56,10 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
         )
         out.print()
         out.print(table("Branches", ["branch", "at"], [[name, short(id_)] for name, id_ in data["branches"].items()]))
+        listed = {row["version"] for row in rows}
+        if tags := [[name, short(id_)] for name, id_ in data["tags"].items() if name not in listed]:
+            out.print()
+            out.print(table("Tags", ["tag", "names"], tags))
 
     emit(data, as_json=as_json, draw=draw)
 
@@ -214,34 +218,69 @@ def diff(
     emit(data, as_json=as_json, draw=lambda out: draw_diff(out, data, title))
 
 
+ForceOption = Annotated[
+    bool,
+    typer.Option("--force", help="With --delete: also where a version keeps no other name, and is found by its id."),
+]
+
+
 @app.command(rich_help_panel=PANEL)
 def tag(
     name: Annotated[str, typer.Argument(help="New name; it can never be moved.")],
-    at: Annotated[str, typer.Argument(help="Version, branch or id.")],
+    at: Annotated[str | None, typer.Argument(help="Version, branch or id.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the tag instead; its version stays.")] = False,
+    force: ForceOption = False,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a version a permanent name.
+    """Give a version a permanent name, or take a name away. The name that a version was published under stays.
 
-    Example: `mmlake tag release-2026-11 curated-v001`
+    Example: `mmlake tag release-2026-11 curated-v001`, `mmlake tag release-2026-11 --delete`
     """
-    id_ = open_lake(lake).versions.tag(name, at)
-    emit({"tag": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"tag {name} names {id_}"))
+    from mmlake.publish import delete_tag
+
+    opened = open_lake(lake)
+    if _is_deletion(at, delete=delete, force=force):
+        id_ = delete_tag(opened, name, force=force)
+        text = f"tag {name} is deleted; it named {id_}"
+    else:
+        id_ = opened.versions.tag(name, str(at))
+        text = f"tag {name} names {id_}"
+    emit({"tag": name, "id": id_, "deleted": delete}, as_json=as_json, draw=lambda out: out.print(text))
 
 
 @app.command(rich_help_panel=PANEL)
 def branch(
     name: Annotated[str, typer.Argument(help="New branch.")],
-    at: Annotated[str, typer.Argument(help="Version, branch or id that it starts at.")],
+    at: Annotated[str | None, typer.Argument(help="Version, branch or id that it starts at.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the branch instead; its versions stay.")] = False,
+    force: ForceOption = False,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Start a branch at a version. No media are copied.
+    """Start a branch at a version, or delete one. No media are copied or deleted. That of a recipe stays.
 
-    Example: `mmlake branch try-stricter-blur curated`
+    Example: `mmlake branch try-stricter-blur curated`, `mmlake branch try-stricter-blur --delete`
     """
-    id_ = open_lake(lake).versions.branch(name, at)
-    emit({"branch": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"branch {name} is at {id_}"))
+    from mmlake.publish import delete_branch
+
+    opened = open_lake(lake)
+    if _is_deletion(at, delete=delete, force=force):
+        id_ = delete_branch(opened, name, force=force)
+        text = f"branch {name} is deleted; it was at {id_}"
+    else:
+        id_ = opened.versions.branch(name, str(at))
+        text = f"branch {name} is at {id_}"
+    emit({"branch": name, "id": id_, "deleted": delete}, as_json=as_json, draw=lambda out: out.print(text))
+
+
+def _is_deletion(at: str | None, *, delete: bool, force: bool) -> bool:
+    """Whether a name is to be deleted. Raises SettingsError where the arguments do not go together."""
+    if delete and at is not None:
+        raise SettingsError(f"--delete takes the name alone, and {at!r} was given as well; leave it out")
+    if not delete and (at is None or force):
+        raise SettingsError("--force goes with --delete" if force else "give the version to name, or --delete")
+    return delete
 
 
 @app.command(rich_help_panel=PANEL)

@@ -16,6 +16,7 @@ from mmlake.publish.dead_letters import (
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
 from mmlake.publish.rechecks import losses_of, recheck_catalog, recheck_manifest, recheck_shards
+from mmlake.publish.ref_deletion import delete_branch, delete_tag
 from mmlake.publish.requests import Request, all_wanted, ask_for, request_of, wanted
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
@@ -44,6 +45,8 @@ __all__ = [
     "catalog_slot",
     "check_clock",
     "dead_letters_are_current",
+    "delete_branch",
+    "delete_tag",
     "drop_damaged_catalog",
     "losses_of",
     "needs_version",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from mmlake.errors import BlobCorrupt, RefMissing
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import version_outputs
@@ -17,7 +19,7 @@ from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from, read_result
 from mmlake.publish.samples import samples_are_current
 from mmlake.publish.selected import is_selected_from, selected_from
-from mmlake.publish.version_names import next_version, slot_of, version_names
+from mmlake.publish.version_names import branch_of, next_version, slot_of, version_names
 from mmlake.recipes import Recipe, find_recipe
 from mmlake.tables import Stamp, Stopwatch
 
@@ -198,18 +200,30 @@ def needs_version(
 ) -> tuple[str, bool]:
     """(name, whether it is new): the version of the branch that holds samples and catalog as they are now, by this
     recipe. recipe: the one of the branch's name where None. A draft that cannot be published, because its branch was
-    moved meanwhile, is followed by another.
+    moved meanwhile, is followed by another, and so is a version whose branch was deleted.
 
     is_current: what `can_be_selected_from` has just said, for who asks for many branches; None asks it."""
     names = version_names(lake, branch)
     if names and is_current is None:
         is_current = can_be_selected_from(lake)
-    if names and is_current and not is_overtaken(lake, names[-1]):
+    if names and is_current and not is_overtaken(lake, names[-1]) and not _is_without_branch(lake, names[-1]):
         held, asked = made_from(lake, names[-1]), recipe or find_recipe(lake.root, branch)
         is_same = held is None or is_selected_from(lake, held)
         if is_same and request_of(lake, names[-1]).recipe.digest == asked.digest:
             return names[-1], False
     return next_version(lake, branch), True
+
+
+def _is_without_branch(lake: Lake, version: str) -> bool:
+    """Whether the branch that the version was published on is no more."""
+    if not lake.tables.has("publication", "all", version):
+        return False
+    with suppress(BlobCorrupt):  # damaged is not gone: `fsck` puts it back
+        try:
+            lake.versions.resolve(branch_of(version))
+        except RefMissing:
+            return True
+    return False
 
 
 def can_be_selected_from(lake: Lake) -> bool:

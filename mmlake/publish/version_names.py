@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
+from mmlake.recipes import VERSION_NAME
 from mmlake.tables import Slot
-
-_NAME = re.compile(r"(?P<branch>[a-z0-9][a-z0-9_-]*)-v(?P<number>[0-9]{3,6})")
 
 
 def branch_of(version: str) -> str:
     """The branch in a version's name. Raises SettingsError where the name has none."""
-    match = _NAME.fullmatch(version)
+    match = VERSION_NAME.fullmatch(version)
     if match is None:
         raise SettingsError(f"version name {version!r} is not <branch>-v<number>, such as 'curated-v001'")
     return match["branch"]
@@ -22,7 +19,7 @@ def branch_of(version: str) -> str:
 def version_names(lake: Lake, branch: str | None = None) -> list[str]:
     """Names of the lake's versions, begun or finished, oldest first within a branch."""
     names = set(lake.versions.tags()) | set(lake.tables.shards("manifest", "all"))
-    found = [(match["branch"], int(match["number"]), name) for name in names if (match := _NAME.fullmatch(name))]
+    found = [(match["branch"], int(match["number"]), name) for name in names if (match := VERSION_NAME.fullmatch(name))]
     # by number: as text, v1000 stands before v999
     return [name for kind, _, name in sorted(found) if branch in (None, kind)]
 

@@ -7,7 +7,15 @@ It knows no lake and reads no table.
 from __future__ import annotations
 
 from mmlake.recipes.document import parse, read
-from mmlake.recipes.files import RECIPES, check_branch, find_recipe, is_file, recipes_of
+from mmlake.recipes.files import (
+    RECIPES,
+    VERSION_NAME,
+    check_branch,
+    find_recipe,
+    is_file,
+    recipes_of,
+    refuse_version_name,
+)
 from mmlake.recipes.groups import groups_of
 from mmlake.recipes.mixture import Mixture
 from mmlake.recipes.quotas import Quota
@@ -17,6 +25,7 @@ from mmlake.recipes.sql import Condition, near
 __all__ = [
     "CARRIED_BY",
     "RECIPES",
+    "VERSION_NAME",
     "Condition",
     "Mixture",
     "Quota",
@@ -29,4 +38,5 @@ __all__ = [
     "parse",
     "read",
     "recipes_of",
+    "refuse_version_name",
 ]

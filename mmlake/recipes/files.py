@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mmlake.recipes.recipe import Recipe
 from mmlake.recipes.sql import near
 
 _PACKAGE = Path(__file__).parent
+VERSION_NAME = re.compile(r"(?P<branch>[a-z0-9][a-z0-9_-]*)-v(?P<number>[0-9]{3,6})")  # of the versions of a branch
 # two small files of this package, read once: they are data of the code, as its tables are
 RECIPES: dict[str, Recipe] = {name: read(_PACKAGE / f"{name}.toml") for name in ("everything", "curated")}
 
@@ -60,10 +62,21 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or "/" in name or "\\" in name
 
 
+def refuse_version_name(name: str, kind: str) -> None:
+    """Raises SettingsError where a version may be published under the name: what else is called so would be taken for
+    one, or keep it from its name. kind: of what was to be called so, "tag" or "branch"."""
+    if VERSION_NAME.fullmatch(name):
+        raise SettingsError(
+            f"{kind} {name!r} has the form of the versions of a branch (<branch>-v<number>), which `mmlake run` and "
+            "`mmlake publish` give; choose another name"
+        )
+
+
 def check_branch(name: str) -> str:
     """The name, when versions can be called after it. Raises SettingsError."""
     if not NAME.fullmatch(name):
         raise SettingsError(
             f"branch {name!r} cannot name versions; expected 1 to 63 of a-z, 0-9, - and _, such as 'captioned'"
         )
+    refuse_version_name(name, "branch")
     return name

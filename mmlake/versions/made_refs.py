@@ -1,4 +1,4 @@
-"""Which branches and tags were made, by the log that says so.
+"""Which branches and tags were made and not deleted since, by the log that says so.
 
 Every name that is no branch, such as each tag and each id, is asked of it. A log only grows, so what was read of it is
 kept, and asking again costs what was appended since: read whole each time, a thousand tags took a million lines.
@@ -31,13 +31,13 @@ class MadeRefs:
         self._forget()
 
     def of(self, kind: str) -> dict[str, str]:
-        """Ref of the kind -> the manifest id that it was made with, in the order of the log."""
+        """Ref of the kind, if not deleted since -> the manifest id that it was made with, in the order of the log."""
         with self._lock:
             self._catch_up()
             return dict(self._found.get(kind, {}))
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether the log says that the ref was made."""
+        """Whether the log says that the ref was made, and not that it was deleted since."""
         with self._lock:
             self._catch_up()
             return name in self._found.get(kind, {})
@@ -67,7 +67,11 @@ class MadeRefs:
         for line in data.splitlines():
             with suppress(ValueError, KeyError):  # the torn line of a writer that died
                 body = checked_json.loads(line)
-                self._found.setdefault(str(body["kind"]), {})[str(body["name"])] = str(body["id"])
+                found = self._found.setdefault(str(body["kind"]), {})
+                if body.get("deleted"):
+                    found.pop(str(body["name"]), None)
+                else:
+                    found[str(body["name"])] = str(body["id"])
         start = data.rfind(b"\n") + 1
         self._last_at, self._last = self._last_at + start, data[start:]
         self._seen = seen

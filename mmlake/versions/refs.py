@@ -2,7 +2,7 @@
 
     refs/branches/<name>.json  {"id", "move"}     refs/tags/<name>.json  {"id"}     logs/<branch>.jsonl  one line per
                                move         logs/_made.jsonl  one line per ref,
-                                                    written once its file is there
+                                                    written once its file is there, and before it is deleted
 A move appends its log line first and then replaces the ref file. A line whose move number is above the ref's was never
 completed and is not shown; of two lines with one number the later counts. So the ref file alone decides, whenever the
 writer dies. Files and lines carry their checksums: a ref that is damaged, or is gone while its log is there, is an
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mmlake import checked_json
-from mmlake.durable import make_directory
+from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import BlobCorrupt, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.store import sync_directory, write_atomically
 from mmlake.versions.made_refs import MadeRefs
@@ -53,7 +53,7 @@ def _is_of(line: bytes, kind: str, names: Collection[str]) -> bool:
 
 def _is_sound(line: bytes) -> bool:
     try:
-        return set(checked_json.loads(line)) == {"kind", "name", "id", "at"}
+        return set(checked_json.loads(line)) - {"deleted"} == {"kind", "name", "id", "at"}
     except ValueError:
         return False
 
@@ -112,6 +112,7 @@ class Refs:
         elif kind == "tags":
             write_atomically(self._path(kind, name), checked_json.dumps({"id": to}))
         else:
+            self._put_log_aside(name)  # of one that was deleted, or of a writer that died before its first move
             self._move(name, Move(move=1, before=None, after=to, action="branch", at=self.clock()))
         if not self._made.has(kind, name):
             self._append(_MADE, {"kind": kind, "name": name, "id": to, "at": self.clock()})
@@ -134,6 +135,27 @@ class Refs:
                     move=int(str(value["move"])) + 1, before=str(value["id"]), after=to, action=action, at=self.clock()
                 ),
             )
+
+    def delete(self, kind: str, name: str) -> None:
+        """Let there be no such ref any more; a line of the log of what was made keeps what it named and when it went.
+        The log of a branch is put aside. A writer that dies half way leaves the ref as it was, for `fsck --kind refs
+        --repair` to list again or for another call to delete, or gone."""
+        if self._made.has(kind, name):
+            line: dict[str, object] = {"kind": kind, "name": name, "id": self.get(kind, name), "at": self.clock()}
+            self._append(_MADE, line | {"deleted": True})
+        self._path(kind, name).unlink()
+        sync_directory(self._path(kind, name).parent)
+        if kind == "branches":
+            self._put_log_aside(name)
+
+    def _put_log_aside(self, name: str) -> None:
+        """Move the log of a branch that is no more to where nothing reads it."""
+        log, aside, count = self._log_path(name), self.root / "old" / "logs", 1
+        if log.exists():
+            make_directory(aside)
+            while (place := aside / f"{name}-{count:03d}.jsonl").exists():
+                count += 1
+            put_in_place(log, place)
 
     def _no_branch(self, name: str) -> RefMissing:
         known = ", ".join(self.names("branches")) or "none yet"

@@ -21,11 +21,12 @@ from mmlake import checked_json
 from mmlake.durable import make_directory, put_in_place
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import waiting_lock
-from mmlake.recipes import Recipe
+from mmlake.recipes import Recipe, refuse_version_name
 from mmlake.records import digest_of, is_digest
 from mmlake.store import write_atomically
 from mmlake.versions import migration
 from mmlake.versions.counts import Tally
+from mmlake.versions.deletion import deletable
 from mmlake.versions.diff import Diff, Side, compare
 from mmlake.versions.drafts import Drafts
 from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
@@ -288,6 +289,15 @@ class VersionStore:
         """The id that the tag names. Raises RefExists, RefMissing."""
         return self._created("tags", name, at)
 
+    def delete(self, kind: str, name: str, *, force: bool = False) -> str:
+        """The id that the branch or tag named, which is there no more; every version is. kind: "branches" or "tags".
+        force: also where a version that it names or named has no other name, and keeps its id alone. Raises RefMissing,
+        and RefInUse without force."""
+        with self._writing():
+            id_ = deletable(self._refs, kind, name, force=force)
+            self._refs.delete(kind, name)
+        return id_
+
     def advance(self, branch: str, to: str, *, expect: str | None = None) -> str:
         """The id that the branch is at now. expect: the full id it must still be at, else LakeLocked (compare and
         swap)."""
@@ -331,6 +341,8 @@ class VersionStore:
         safe_name(name)
         id_ = self.resolve(at)
         with self._writing():
+            if self._refs.get(kind, name) is None:  # again is no second one, whatever it is called
+                refuse_version_name(name, "tag" if kind == "tags" else "branch")
             if kind == "branches":
                 self._drafts.refuse(id_)
             self._refs.create(kind, name, id_)

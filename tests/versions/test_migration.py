@@ -9,7 +9,8 @@ import pytest
 
 from mmlake.errors import SettingsError
 from mmlake.records import canonical_json, digest_of
-from mmlake.versions import VersionStore
+from mmlake.versions import VersionStore, utc_now
+from mmlake.versions.refs import Refs
 from tests.versions.sample_rows import build, caption, catalog_row, picture, sample
 from tests.versions.test_version_store import _dying, _Killed
 
@@ -60,8 +61,9 @@ def lake_of_the_release_before(source: VersionStore, root) -> tuple[VersionStore
     store = VersionStore(root, clock=lambda: "2026-01-01T00:00:00+00:00")
     one = write_old(source, store, of_pictures(source, 2))
     two = write_old(source, store, of_pictures(source, 3), parents=(one,))
-    store.tag("curated-v001", one)
-    store.tag("curated-v002", two)
+    refs = Refs(store.root, clock=utc_now)
+    refs.create("tags", "curated-v001", one)
+    refs.create("tags", "curated-v002", two)
     store.branch("curated", one)
     store.advance("curated", two)
     return store, one, two
