@@ -97,17 +97,26 @@ def why(
             "that landed, by itself or as the landing zone names it, or one in the store."
         ),
     ],
+    version: Annotated[
+        str | None,
+        typer.Option(
+            "--version",
+            help="Only why this version holds it or leaves it out, as the version itself says: version, branch, tag, "
+            "id, or BRANCH@TIME. Answers of items that are erased since, too.",
+        ),
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
     """The whole story of one item: where it came from, what each stage found, which run made it, why versions hold it
     or not.
 
-    Example: `mmlake why 3f2a9c41`, `mmlake why landing/photos/a.jpg`
+    Example: `mmlake why 3f2a9c41`, `mmlake why landing/photos/a.jpg`, `mmlake why 3f2a9c41 --version curated-v001`
     """
-    from mmlake.item_provenance import story_of
+    from mmlake.item_provenance import story_of, version_answer
 
-    story = story_of(open_lake(lake), digest)
+    opened = open_lake(lake)
+    story = story_of(opened, digest) if version is None else version_answer(opened, digest, version)
     emit(story.to_dict(), as_json=as_json, draw=lambda out: out.print(shown(story.to_text()), soft_wrap=True))
 
 

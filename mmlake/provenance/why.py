@@ -43,15 +43,18 @@ def why(
     -> what the event log says of it. A keyframe or audio track is answered with its parent's stages.
     Raises SettingsError on a text that is no prefix, AmbiguousDigest, BlobMissing where no table knows it.
     """
-    prefix = digest_prefix.strip().lower()
-    if not _PREFIX.fullmatch(prefix):
-        raise SettingsError(
-            f"{digest_prefix[:80]!r} is no digest and no file: give 4 to 64 hexadecimal characters of a SHA-256"
-        )
-    found = Found.search(tables, prefix)
+    found = Found.search(tables, checked_prefix(digest_prefix))
     records = rows_of(tables, found)
     records += corpus_rows(tables, found)
     return _story_of(found, records, manifests=manifests, run_events=run_events or {}, tables=tables)
+
+
+def checked_prefix(text: str) -> str:
+    """The text as the first characters of digests are spelled. Raises SettingsError where it cannot be some."""
+    prefix = text.strip().lower()
+    if not _PREFIX.fullmatch(prefix):
+        raise SettingsError(f"{text[:80]!r} is no digest and no file: give 4 to 64 hexadecimal characters of a SHA-256")
+    return prefix
 
 
 def _story_of(

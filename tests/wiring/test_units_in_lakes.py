@@ -16,7 +16,7 @@ import soundfile
 from mmlake import pipeline, publish
 from mmlake.border import InProcess
 from mmlake.compute import Executor
-from mmlake.item_provenance import story_of
+from mmlake.item_provenance import story_of, version_answer
 from mmlake.lake import Lake
 from mmlake.loader import ShardDataset
 from mmlake.preprocess import check_tiling
@@ -30,6 +30,7 @@ from mmlake.tables import Slot
 from mmlake.upkeep import collect, failed_rows, request_retries
 from mmlake.upkeep.references import is_named, marks_of, referenced
 from tests import make
+from tests.lakes import published
 from tests.wiring import long_items
 
 TIMED = ("video", "audio")
@@ -256,6 +257,21 @@ def test_a_film_lists_its_clips_and_gaps_and_counts_the_versions(lake):
     assert story.conclusion == (
         f"Cut to {num_units} units and 1 gaps, which add up to it; landed once; 1 of 1 versions hold units of it."
     )
+
+
+def test_a_version_without_films_says_so_of_the_film_its_clips_and_its_gaps(own):
+    """Clips are left out by names of their own, so that the film was said to have come after the version."""
+    lake = opened(own)
+    recipe = 'name = "heard"\ndescription = "No films"\nstatuses = ["ok", "flagged"]\nwhere = "modality <> \'video\'"\n'
+    version, film = published(lake, recipe), item_of(lake, "video")
+    story = {name: each for each in story_of(lake, film).versions for name in each.names}
+    assert (story[version].held, story[version].cause) == (False, "where")
+    answer = version_answer(lake, film, version)
+    assert (answer.num_held, answer.num_left_out) == (0, len(unit_names(lake, "video")))
+    assert version_answer(lake, film, "everything").num_held == len(unit_names(lake, "video"))
+    rows = {row["kind"]: row["digest"] for row in rows_of(lake, "units", "video")}
+    assert [row["digest"] for row in version_answer(lake, rows["clip"], "everything").held] == [rows["clip"]]
+    assert "a gap between units" in version_answer(lake, rows["gap"], "everything").conclusion
 
 
 def test_a_gap_says_why_nothing_holds_it(lake):
