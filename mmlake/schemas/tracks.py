@@ -71,6 +71,13 @@ _WORD = pa.struct(
         required("score", pa.float32(), "0..1; 0 where the times are those of a cue, spread over its words"),
     ]
 )
+CUE_CUT = pa.struct(
+    [
+        required("cue", pa.int32(), "its place in the cues of the track, from 0"),
+        required("time_s", pa.float64(), "the border, on the item's clock"),
+        required("at", pa.int32(), "characters of its text that are said before the border, from 0 to all"),
+    ]
+)
 CUE_LAG = pa.struct([required("time_s", pa.float64()), required("late_s", pa.float64())])
 _CUE = pa.struct(
     [
@@ -220,7 +227,7 @@ ALIGNMENTS = TableSchema(
 
 UNITS = TableSchema(
     name="units",
-    version=2,
+    version=3,
     key=("parent_digest", "position"),
     arrow=pa.schema(
         [
@@ -245,6 +252,12 @@ UNITS = TableSchema(
             optional("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
             optional("error", pa.string(), "reason, where status is unreadable"),
             optional("cue_lags", pa.list_(CUE_LAG), "those of the item's alignment; null for gaps"),
+            optional(
+                "cue_cuts",
+                pa.list_(CUE_CUT),
+                "where borders of the item cut the text of its cues, by the words of its alignment, in order; at its "
+                "first unit that is no gap, null at all others and where none is cut",
+            ),
         ]
     ),
 )

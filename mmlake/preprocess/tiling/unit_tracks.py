@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.preprocess.tiling.cue_times import lags_by, with_cue_times
+from mmlake.preprocess.tiling.cut_cues import cuts_by_item, with_cut_cues
 from mmlake.schemas.tracks import TRACKS
 
 GAP, WHOLE = "gap", "whole"
@@ -49,9 +50,10 @@ def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     """A row per unit that is no gap, schema UNIT_TRACKS, those of one item together and in order. `digest` names the
     unit; duration, damages, shots, keyframes, signals, cues and the transcript that they make are those of the span,
     counted from its beginning, as is `speech`, and size_bytes is its share of the item's. Cues lie on their speech,
-    where they drift."""
+    where they drift, and those that a border cuts are cut at their words."""
     units = units.filter(pc.not_equal(units["kind"], GAP)).combine_chunks()
     tracks = with_cue_times(tracks, lags_by("parent_digest", units))
+    tracks = with_cut_cues(tracks, cuts_by_item(units))
     at = pc.index_in(units["parent_digest"].combine_chunks(), value_set=tracks["digest"].combine_chunks())
     is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok")).combine_chunks()
     # of an item with a thousand spans, a thousand copies of its signals would not fit into memory

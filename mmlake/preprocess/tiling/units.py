@@ -25,6 +25,7 @@ from mmlake.preprocess.containers.frame_times import frame_times
 from mmlake.preprocess.settings import KEYFRAMES, UnitSettings
 from mmlake.preprocess.tiling.check import TIME_AXIS, named
 from mmlake.preprocess.tiling.cue_times import LAGS, Lags, lags_by, with_cue_times
+from mmlake.preprocess.tiling.cut_cues import CUTS, cue_cuts
 from mmlake.preprocess.tiling.places import (
     Spoken,
     film_places,
@@ -105,13 +106,12 @@ def units(
     cut, rest = tracks.filter(pa.array(is_cut)), tracks.filter(pa.array(~is_cut))
     must_be_cut = is_long[is_cut].tolist()
     advance(rest.num_rows)
+    words = _words(alignments, cut["digest"])
     found = map_opened(
         runner,
         partial(splitter.kernel, settings=settings),
         range(cut.num_rows),
-        opened=partial(
-            _opened, tracks=cut, words=_words(alignments, cut["digest"]), store=store, reads_film=splitter.reads_film
-        ),
+        opened=partial(_opened, tracks=cut, words=words, store=store, reads_film=splitter.reads_film),
         code=_FAILED,
         what="the item cannot be cut to spans although it was decoded before",
         advance=advance,
@@ -123,6 +123,9 @@ def units(
         if isinstance(pieces, Failure) and not must_be_cut[at]:
             pieces = [Piece(0, round(track["duration_s"] * 1e6))]  # it decoded, and is short enough as it is
         made = _rows(track, pieces, splitter)
+        if len(made) > 1 and not isinstance(pieces, Failure):
+            first = next((row for row in made if row["kind"] != GAP), made[0])
+            first[CUTS] = _cuts(cut["cues"][at].as_py(), pieces, words.get(track["digest"], []))
         num_cut += len(made) > 1
         rows += made
     table = schemas.from_rows(schemas.UNITS, rows)
@@ -130,6 +133,15 @@ def units(
         "units: %d items are whole, %d are cut to %d spans and gaps", tracks.num_rows - num_cut, num_cut, len(rows)
     )
     return _with_lags(schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table])), lags)
+
+
+def _cuts(cues: Sequence[Mapping[str, Any]], pieces: Sequence[Piece], aligned: Sequence[_Aligned]) -> Any:
+    """Where the borders cut the cues; None where they cut none."""
+    words = next((found for _, found in aligned if found), [])
+    if not words or not cues:
+        return None
+    borders_s = [piece.end / 1e6 for piece in pieces[:-1]]
+    return cue_cuts(cues, sorted(words, key=lambda word: word["start_s"]), borders_s) or None
 
 
 def _with_lags(found: pa.Table, lags: Mapping[str, Lags]) -> pa.Table:
