@@ -27,7 +27,7 @@ class PreprocessSettings:
     # of the sound; the highest rate that a converter is sold with
     max_decoded_s: float = 28_800.0
     # seconds of sound in one item, gaps included: a working day of recording. Its mono track is 1.8 GB as float32,
-    # which measures, fingerprints and encoders hold whole
+    # held whole by measures, fingerprints and encoders where it is not cut to spans; cut, eight hours took 840 MB
     max_frame_samples: int = 16_000_000
     # samples at 16 kHz that one decoded frame of sound may become: 64 MB as float32. The largest block of FLAC, 65,535
     # samples, becomes a million at the lowest rate
