@@ -1,4 +1,5 @@
-"""Texts as they are typed or passed on: without accents, with character references or tags of HTML, with lines counted.
+"""Texts as they are typed or passed on: without accents, with character references or tags of HTML, with lines counted,
+read in a wrong encoding, or with the escapes of a format that carried them.
 
     python -m benchmarks.dedup_edits.typed_texts DIRECTORY --language fr vi --seed 7
 
@@ -11,10 +12,15 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
+import quopri
 import random
 import re
+import string
 import textwrap
 import unicodedata
+import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.dedup_edits.text import survivors
@@ -68,12 +74,38 @@ def timed(text: str, rng: random.Random) -> str:
     return "\n".join(f"[{at // 150:02d}:{at * 2 // 5 % 60:02d}] {' '.join(words[at : at + 8])}" for at in starts)
 
 
+def misread(encoding: str, *, times: int = 1) -> Callable[[str, random.Random], str]:
+    """UTF-8 that was taken for that encoding; a byte that it has no sign for is passed on as a control."""
+
+    def change(text: str, rng: random.Random) -> str:
+        for _ in range(times):
+            text = "".join(bytes([one]).decode(encoding, "ignore") or chr(one) for one in text.encode())
+        return text
+
+    return change
+
+
+def in_json(text: str, rng: random.Random) -> str:
+    """The string of JSON in ASCII, without its quotes."""
+    return json.dumps(text)[1:-1]
+
+
 EDITS = {
     "without accents": without_accents,
     "references": with_references,
     "tags": with_tags,
     "numbered lines": numbered,
     "times of lines": timed,
+    "read as cp1252": misread("cp1252"),
+    "as cp1252 twice": misread("cp1252", times=2),
+    "as latin-1": misread("latin-1"),
+    "as cp1250": misread("cp1250"),
+    "as mac_roman": misread("mac_roman"),
+    "as cp437": misread("cp437"),
+    "JSON": in_json,
+    "quoted-printable": lambda text, rng: quopri.encodestring(text.encode()).decode(),
+    "percent-encoded": lambda text, rng: urllib.parse.quote(text),
+    "percent-encoded letters": lambda text, rng: urllib.parse.quote(text, safe=string.printable),
 }
 
 
@@ -87,14 +119,15 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--language", nargs="+", default=["fr", "vi"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--edit", nargs="+", choices=EDITS, default=list(EDITS))
     arguments = parser.parse_args()
     for language in arguments.language:
         rng = random.Random(arguments.seed)
         every = pages(arguments.directory, language)
         texts = [prepared(text) for text in rng.sample(every, min(_NUM, len(every)))]
         shown = []
-        for name, change in EDITS.items():
-            copies = [prepared(change(text, rng)) for text in texts]
+        for name in arguments.edit:
+            copies = [prepared(EDITS[name](text, rng)) for text in texts]
             stays = survivors(texts + copies, BlobStore(Path("/nonexistent")))
             changed = [at for at, copy in enumerate(copies) if copy != texts[at]]
             found = [at for at in changed if stays[at] == stays[len(texts) + at]]

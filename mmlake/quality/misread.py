@@ -65,12 +65,12 @@ def _pattern() -> str:
         f"(?:[ĂÄĹ]{east}){{2,}}|(?:[ŘŮ]{east}){{3,}}|(?:[ĐŃ]{east}){{3,}}|(?:[ÎĎ]{east}){{3,}}",
         f"(?<=[a-z])[ĂĹ]{east}",  # no word goes on with a capital
         f"Ĺ(?![ŠŤŽĽ]){east}|Ă[{_NOT_BEHIND_A_BREVE}]",
-        f"(?:[╨╤]{_any_of(console)}){{3,}}",
+        f"(?:[╨╤]{_any_of(console)}){{3,}}|(?:[╬╧]{_any_of(console)}){{3,}}",
         f"(?<=[a-zA-Z])[┬├─┼]{signs}",  # of a drawn tree or table, no letter stands before and behind a line
         f"ß[║╗]{_any_of(console)}|ΓÇ{signs}",
     ]
     # so that other scripts try one class instead of each of the ways
-    starts, others = _any_of(two + three + four), "[ĂÄĹŘŮĐŃÎĎ╨╤┬├─┼ßΓ]"
+    starts, others = _any_of(two + three + four), "[ĂÄĹŘŮĐŃÎĎ╨╤╬╧┬├─┼ßΓ]"
     first, second = (f"(?={begin})(?:{'|'.join(ways)})" for begin, ways in ((starts, as_latin), (others, as_others)))
     return "|".join([first, second, *as_cyrillic, *as_mac, "ï¿½"])
 

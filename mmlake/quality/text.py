@@ -31,12 +31,12 @@ _NO_WORD = re.compile(rf"[<(\[]?(?:https?://|www\.)\S+$|[A-Za-z0-9+/=_-]{{{_LONG
 _TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and the head of a table in Markdown
 # UTF-8 that was read in another encoding, replacement characters, controls
 _GARBLED = re.compile(f"{MISREAD}|[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
-# tags, entities, BBCode, and the escapes of addresses and JSON, that an extraction left behind; quotes and dashes of
-# plain-text conventions are none, nor are addresses of the web in angle brackets (RFC 3986)
+# tags, entities, BBCode, and the escapes of addresses, JSON and mail (quoted-printable) that an extraction left behind;
+# quotes and dashes of plain-text conventions are none, nor are addresses of the web in angle brackets (RFC 3986)
 _MARKUP = re.compile(
     r"<(?!\w+://)/?[a-z][^<>]{0,400}>|<!--.{0,400}?-->|&(?:[a-z]{2,8}|#\d{1,6}|#x[0-9a-f]{1,6});"
     r"|\[/?(?:b|i|u|url|img|quote|code)(?:=[^\]]{0,200})?\]"
-    r"|%[0-9a-f]{2}|\\(?:u[0-9a-f]{4}|\")",
+    r"|%[0-9a-f]{2}|\\(?:u[0-9a-f]{4}|\")|(?:=[c-f][0-9a-f](?:=[89ab][0-9a-f])+)+",
     re.IGNORECASE,
 )
 # manual pages as they are stored: a request begins a line, an escape stands within one (groff(7), mdoc(7))
@@ -260,7 +260,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="13",
+        revision="14",
     ),
 )
 _DOCUMENT = ("document",)

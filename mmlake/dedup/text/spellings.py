@@ -13,6 +13,8 @@ import re
 import unicodedata
 from html.entities import html5
 
+from mmlake.dedup.text.escapes import unescaped
+from mmlake.dedup.text.repairs import repaired
 from mmlake.line_counters import without_counters
 
 # Persian and Urdu are typed with their own yeh, kaf and heh, or on other keyboards with the Arabic ones; many leave out
@@ -49,8 +51,9 @@ _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 
 def as_seen(text: str) -> str:
     """The text as a reader sees it: without what counts its lines, tags of HTML and addresses of Markdown, with each
-    character reference as its character. A text without an end tag is no HTML, and names tags."""
-    text = without_counters(text)
+    character reference and escape as its character, and what was read in a wrong encoding in the right one. A text
+    without an end tag is no HTML, and names tags."""
+    text = repaired(unescaped(without_counters(text)))
     if "<" in text and "</" in text:  # one sign is found forty times as fast as two
         text = _TAG.sub(lambda found: " " if found[1] else "", text)
     if "&" in text:
