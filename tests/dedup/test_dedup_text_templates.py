@@ -9,10 +9,10 @@ from mmlake import dedup
 from mmlake.dedup import DedupSettings, matching
 from mmlake.dedup.loops import text_kernels
 from mmlake.dedup.prints import Ragged
-from mmlake.dedup.text import fingerprints
+from mmlake.dedup.text import fingerprints, verdicts
 from mmlake.dedup.text import matcher as text_matcher
 from tests.dedup.numba_there import needs_numba
-from tests.dedup.text_edits import filled, page, replaced, sentences
+from tests.dedup.text_edits import filled, page, replaced, sentences, words
 
 SETTINGS = DedupSettings()
 
@@ -145,3 +145,44 @@ def test_compiled_and_plain_code_see_the_same_templates(monkeypatch):
         monkeypatch.setattr(text_kernels, "_work", [work])
         seen.append(paired(pages, pairs))
     assert seen[0] == seen[1]
+
+
+def counted(both, one, other):
+    """Histograms of a pair: of both, of each alone, how many shingles so many texts hold."""
+    counts = np.zeros((3, 256), np.int64)
+    for row, held in zip(counts, (both, one, other), strict=True):
+        for num_texts, num in held.items():
+            row[num_texts] = num
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("both", "one", "other", "is_one_page"),
+    [
+        ({2: 36, 40: 60}, {1: 4}, {1: 30, 40: 2}, True),  # nine tenths of what the one has of its own
+        ({2: 36, 40: 60}, {1: 5}, {1: 30, 40: 2}, False),
+        ({2: 31, 40: 60}, {1: 1}, {1: 1}, False),  # too small a sample
+        ({5: 32, 6: 60}, {1: 1, 6: 40}, {1: 1}, True),  # a few copies hold it as well
+        ({6: 92}, {1: 1}, {1: 1}, False),
+        ({2: 90}, {1: 1}, {1: 1}, False),  # of no site
+    ],
+)
+def test_pages_that_share_what_is_their_own_are_judged_without_their_site(both, one, other, is_one_page):
+    found = verdicts.wording_of(counted(both, one, other), 1 / 8)
+    assert (found == verdicts.ONE_PAGE) == is_one_page
+
+
+def test_a_page_of_a_site_with_a_few_words_replaced_is_that_page():
+    """Eight words by words of their own, and one by another one in two places; of siblings each has its own words."""
+    rng = np.random.default_rng(11)
+    frame = " ".join(words(rng, 200))
+    # of a long page among short ones more shingles are counted
+    sites = [f"{frame} {' '.join(words(rng, num))}" for num in (1_500, *[300] * 23)]
+    old, new = sites[0].split(), sites[0].split()
+    for number, at in enumerate(range(230, 1_230, 100)):
+        old[at], new[at] = ("colour", "shade") if number in (3, 8) else (old[at], f"word{'abcdefghij'[number]}")
+    texts = [" ".join(old), " ".join(new), *sites[1:]]
+    found = text_matcher.TextMatcher(table_of(texts), SETTINGS).compare(0, np.arange(1, 25))
+    assert 0.7 < found.score[0] < 0.95
+    assert found.relation[0] == matching.SAME
+    assert not found.relation[1:].any()

@@ -42,8 +42,9 @@ KEPT_FRACTION_OF_MANY = 0.65
 # what two texts share, by who else holds it. Of their own: nothing is said against them. Of a SITE: a part of it is
 # common wording, of a LARGE_SITE where so many hold it that they are no copies of one text. STUB, LARGE_STUB: pages of
 # one with little beyond that wording. TEMPLATE: most of it is a template's, which leaves a page little. FRAME: the
-# same, and what either page has beyond it the other lacks
-OF_THEIR_OWN, SITE, LARGE_SITE, STUB, LARGE_STUB, TEMPLATE, FRAME = range(7)
+# same, and what either page has beyond it the other lacks. ONE_PAGE: of a site or a template, but they share nearly all
+# of what either has beyond that, so that only names speak against them
+OF_THEIR_OWN, SITE, LARGE_SITE, STUB, LARGE_STUB, TEMPLATE, FRAME, ONE_PAGE = range(8)
 WORDING, BY_COUNTS = 7, 8  # bits of a code of `text.pairs`: which of these, and whether every count decides
 # of what two texts share, held by others than a few: of a SITE, and of a STUB
 _SITE_FRACTION, _STUB_FRACTION = 0.1, 0.25
@@ -66,6 +67,9 @@ _WINDOW = 5  # shingles that a word stands in, as `text.prints` makes them
 # of the words that must have been replaced, one by one, for so many shingles to be gone: .64 and more where up to a
 # fifth of the words were, 0 to .7 in pages of one site on two subjects, which differ in whole clauses
 _SCATTERED_FRACTION = 0.6
+# of the shingles beyond the common wording, which are no more than a sample: what an edited page keeps. In releases of
+# one manual .9 and more for most pages; of two functions' pages in a library some have as much, but no 32 of it
+_ONE_PAGE_FRACTION, _SURE_SAMPLE = 0.9, 32
 _PAGE_SHINGLES = 256  # of a page so short that a site's frame and one sentence decide on its Jaccard
 _SURELY_HELD = 0.95  # of the smaller set; what is put into a text in two places leaves more
 
@@ -87,7 +91,7 @@ class Alignment(NamedTuple):
 
 def is_large(wording: int) -> bool:
     """Whether more texts hold the common wording than one text has copies as a rule."""
-    return wording == LARGE_SITE or wording >= LARGE_STUB
+    return wording == LARGE_SITE or LARGE_STUB <= wording < ONE_PAGE
 
 
 def of_sets(held: float, size: int, other_size: int, num_words: int, other_words: int, wording: int) -> tuple[int, int]:
@@ -97,6 +101,7 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
     """
     if wording == FRAME:
         return NONE, JACCARD
+    wording = OF_THEIR_OWN if wording == ONE_PAGE else wording
     if held >= VERBATIM:
         is_like = min(size, other_size) >= _SAME_LENGTH * max(size, other_size)
         if is_like and wording != TEMPLATE:
@@ -117,6 +122,10 @@ def of_words(
     `text_revision_match`."""
     if not is_revision(one, other, num_words, other_words, match):
         return NONE, JACCARD
+    if wording == ONE_PAGE:
+        if _is_named_anew(one, other):
+            return NONE, JACCARD
+        wording = OF_THEIR_OWN
     if has_other_subject(one, other, num_words, other_words, wording):
         return NONE, JACCARD
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
@@ -162,9 +171,9 @@ def is_of_one_page(
     set."""
     if one.covered == num_words and other.covered == other_words:  # nothing but moved passages
         return True
-    if wording == FRAME:
+    if wording == FRAME or (wording == ONE_PAGE and _is_named_anew(one, other)):
         return False
-    if wording == OF_THEIR_OWN:
+    if wording in (OF_THEIR_OWN, ONE_PAGE):
         return not (_is_in_numbers(one, other) or _is_retitled(one, other))
     is_short = is_large(wording) and size < _PAGE_SHINGLES and held < _SURELY_HELD
     if is_short and not is_scattered(one, other, num_words, other_words, held):
@@ -208,6 +217,15 @@ def _is_renamed(one: Alignment, other: Alignment) -> bool:
     if one.thorough <= _LEAST_THOROUGH or one.thorough < _THOROUGH_FRACTION_OF_ONE * one.replaced:
         return False
     return other.replaced > _LEAST_THOROUGH and 3 * other.replaced >= one.replaced
+
+
+def _is_named_anew(one: Alignment, other: Alignment) -> bool:
+    """Whether the titles, or three in ten of the words that were replaced, name one thing in place of another."""
+    if min(one.titular, other.titular) > 0:
+        return True
+    fractions = one.thorough / max(1, one.replaced), other.thorough / max(1, other.replaced)
+    is_thorough = min(one.thorough, other.thorough) >= _LEAST_THOROUGH
+    return is_thorough and min(fractions[0], fractions[1]) >= _THOROUGH_FRACTION_ANYWHERE
 
 
 def _is_retitled(one: Alignment, other: Alignment) -> bool:
@@ -262,12 +280,22 @@ def most_kept(counts: Any, median: Any) -> Any:
     return most
 
 
+def _is_one_page_beyond(counts: Any) -> bool:
+    """Whether two texts are one where no site and no template speaks: of what few others hold they share nearly all
+    that either of them has, and enough of it. A page on another subject fills the gaps of its template with its own."""
+    shared = counts[0, :COMMON].sum()
+    alone = min(counts[1, :COMMON].sum(), counts[2, :COMMON].sum())
+    return bool(shared >= _SURE_SAMPLE and shared >= _ONE_PAGE_FRACTION * (shared + alone))
+
+
 def wording_of(counts: Any, fraction: Any) -> int:
     """What two texts share, by who else holds it: the rule of `text.templates`, for one pair. counts: of `siblings`.
     fraction: of the shingles that were sampled."""
     median = siblings(counts)
     num_shared = counts[0].sum()
     common = num_shared - counts[0, :COMMON].sum()
+    if num_shared > 0 and common >= _SITE_FRACTION * num_shared and _is_one_page_beyond(counts):
+        return ONE_PAGE
     beyond = counts[0, :COMMON].sum() + max(counts[1, :COMMON].sum(), counts[2, :COMMON].sum())
     is_wide = num_shared - counts[0, : MANY_SIBLINGS + PAIR].sum() >= _SITE_FRACTION * num_shared
     of_site = STUB if common >= _STUB_FRACTION * num_shared and beyond < _SITE_SHINGLES * fraction else SITE

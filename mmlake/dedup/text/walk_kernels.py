@@ -29,6 +29,8 @@ from mmlake.dedup.text.verdicts import (
     WORDING,
     Alignment,
     _is_in_numbers,
+    _is_named_anew,
+    _is_one_page_beyond,
     _is_renamed,
     _is_retitled,
     code_of,
@@ -62,10 +64,11 @@ class Kernels(NamedTuple):
 def kernels() -> Kernels | None:
     """The kernels, or None without numba."""
     compared = (
-        _is_renamed, _is_retitled, _is_in_numbers, is_large, is_scattered, has_other_subject, is_of_one_page,
-        is_revision, of_sets, of_words, siblings, most_kept, wording_of, code_of, _covered, _slot, _runs, _aligned,
-        _siblings, _num_words, _unpacked, _place_of, _listed, _row_of, _note, _recalled, _mark, _num_shared,
-        _most_shared, _code, _alignment, _alignments, _judged, _measured, _compared,
+        _is_renamed, _is_named_anew, _is_retitled, _is_in_numbers, is_large, is_scattered, has_other_subject,
+        is_of_one_page, is_revision, of_sets, of_words, siblings, most_kept, _is_one_page_beyond, wording_of,
+        code_of, _covered, _slot, _runs, _aligned, _siblings, _num_words, _unpacked, _place_of, _listed,
+        _row_of, _note, _recalled, _mark, _num_shared, _most_shared, _code, _alignment, _alignments, _judged,
+        _measured, _compared,
     )  # fmt: skip
     walked = (
         *compared, _compared_units, _leaders_for, _follow, _takes, _take_members, _collapse, _join,
@@ -89,7 +92,7 @@ def kernels() -> Kernels | None:
             "judge": Loop(
                 _judge,
                 ("u8*", "u1*", "i8*", "i8*", "u8", "i8*", "i8*", "i1*", "i8**"),
-                (siblings, most_kept, wording_of, code_of),
+                (siblings, most_kept, _is_one_page_beyond, wording_of, code_of),
             ),
             "filters": Loop(_filters, ("u8*", "i8*", "u8*", "i4*")),
         },

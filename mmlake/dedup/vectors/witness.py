@@ -22,7 +22,7 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text.contrasts import Contrasts
 from mmlake.dedup.text.matcher import sampled, shared_counts
 from mmlake.dedup.text.templates import Commonness, Siblings
-from mmlake.dedup.text.verdicts import TEMPLATE
+from mmlake.dedup.text.verdicts import FRAME, TEMPLATE
 from mmlake.dedup.text.wordings import Wording, Wordings
 from mmlake.dedup.vectors.matcher import Apart, never_apart
 
@@ -75,7 +75,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
             texts = wordings[one], wordings[other]
             if shared > fraction * min(sizes[one], sizes[other]):
                 apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
-                    commonness.wording(one, others)[0] >= TEMPLATE or has_other_subject(*texts)
+                    commonness.wording(one, others)[0] in (TEMPLATE, FRAME) or has_other_subject(*texts)
                 )
             apart[at] = apart[at] or are_others(*texts) or (kinds is not None and kinds.are_apart(*texts))
         return apart
