@@ -31,7 +31,7 @@ _LEAST_SEQUENCES = 3
 # misread one some were lost, which the encoding has no sign for
 _LEAST_FRACTION = 0.8
 _BEGIN_CHARS, _LEAST_WHOLE_FRACTION = 2_000, 0.4  # read first; of the same in characters that lost nothing
-_BEHIND_EACH_OTHER = re.compile("[^\x00-\x7f]{2,}")
+_BEYOND, _BEHIND_EACH_OTHER = re.compile("[^\x00-\x7f]"), re.compile("[^\x00-\x7f]{2,}")
 # bytes of UTF-8: those that begin a character of two, three or four, and those that go on
 _LEADS, _FOLLOWING = (range(0xC2, 0xE0), range(0xE0, 0xF0), range(0xF0, 0xF5)), range(0x80, 0xC0)
 
@@ -49,11 +49,15 @@ class _Misreading(NamedTuple):
 def repaired(text: str) -> str:
     """The text in the characters that its bytes meant; itself where it is not surely garbled."""
     for _ in range(_MOST_TIMES):
-        if text.isascii():
+        first = None if text.isascii() else _BEYOND.search(text)
+        if first is None:
             break
         # of texts in other scripts no more is read; who begins a garbled one with a long passage in order is rare
-        begin = text[:_BEGIN_CHARS]
-        begin = text if _num_beyond_ascii(begin) < 2 * _LEAST_SEQUENCES else begin
+        begin = text[first.start() : first.start() + _BEGIN_CHARS]
+        if _num_beyond_ascii(begin) < 2 * _LEAST_SEQUENCES:
+            if _num_beyond_ascii(text) < 2 * _LEAST_SEQUENCES:
+                break
+            begin = text
         one = _misreading_of(begin) if _may_be_garbled(begin) else None
         if one is None:
             break
