@@ -100,6 +100,8 @@ def cut_recording(recording: Path, cuts: Sequence[tuple[Span, Path]]) -> list[Se
             if rate_hz != kind[0]:
                 continue  # a stream that changes its rate: what is left out becomes silence
             for writer in waiting:
+                if writer.first >= position + len(block):
+                    break  # they begin in order
                 writer.write(block, position)
             waiting = [writer for writer in waiting if writer.position < writer.last]
             if not waiting:
@@ -120,7 +122,8 @@ class _Writer:
         self.first, self.last = _samples(span, self.rate_hz)
         self.position = self.first  # the sample of the recording that comes next
         self.out = out
-        self._sink = stack.enter_context(_flac(out, self.rate_hz, self.num_channels, subtype))
+        self._stack, self._subtype = stack, subtype
+        self._sink: Any = None
         self._bits = 16 if subtype == "PCM_16" else 24
 
     @property
@@ -138,8 +141,7 @@ class _Writer:
         if part.shape[1] != self.num_channels:  # a stream that changes its layout
             part = np.repeat(mixed(part)[:, None], self.num_channels, axis=1)
         self._silence(position)
-        self._sink.write(_integers(part, self._bits))
-        self.position += len(part)
+        self._put(_integers(part, self._bits))
 
     def finish(self) -> None:
         """Silence for what the recording does not have. Raises UnreadableItem 3303 where it has nothing of the
@@ -151,8 +153,18 @@ class _Writer:
     def _silence(self, end: int) -> None:
         while self.position < end:
             count = min(_BLOCK_SAMPLES, end - self.position)
-            self._sink.write(np.zeros((count, self.num_channels), np.int32))
-            self.position += count
+            self._put(np.zeros((count, self.num_channels), np.int32))
+
+    def _put(self, samples: np.ndarray) -> None:
+        """Write what comes next. The file is open from the first of its samples to the last: a day of recording has
+        thousands of segments, and an encoder takes a third of a megabyte."""
+        if self._sink is None:
+            flac = _flac(self.out, self.rate_hz, self.num_channels, self._subtype)
+            self._sink = self._stack.enter_context(flac)
+        self._sink.write(samples)
+        self.position += len(samples)
+        if self.position >= self.last:
+            self._sink.close()
 
 
 def _integers(part: np.ndarray, bits: int) -> np.ndarray:
