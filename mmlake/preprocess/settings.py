@@ -12,6 +12,7 @@ from mmlake.speech import SILERO, VOICE_DETECTORS
 _MAX_UNIT_S = 86_400.0  # a day
 ALL, KEYFRAMES = "all", "keyframes"  # `PreprocessSettings.decode`
 SOUND_RATE_HZ = 16_000  # of every extracted sound track: what recognizers, aligners and fingerprints expect
+WITHOUT_PICTURE_S = 2.0  # of a film, at either end: more is a gap; encoders fill less, and a sentence is longer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from mmlake.preprocess.containers.later_files import add_later_files, first_link
 from mmlake.preprocess.containers.stream_clocks import check_clock, is_of_a_counter
 from mmlake.preprocess.damage import Damages, add_bad_pages
 from mmlake.preprocess.outputs import Output, Outputs
-from mmlake.preprocess.settings import ALL, KEYFRAMES, PreprocessSettings
+from mmlake.preprocess.settings import ALL, KEYFRAMES, WITHOUT_PICTURE_S, PreprocessSettings
 from mmlake.preprocess.sound import SoundWriter, check_bounds
 from mmlake.preprocess.visual.film_reader import FilmReader
 from mmlake.preprocess.visual.gops import GopReader
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-_SOUND_BEHIND_S = 2.0  # encoders fill the last packets of both; a sentence is longer
+_PADDING_S = 0.15  # of sound in the last frame of an encoder: 1,024 samples of AAC at 8 kHz are .128 s
 _HIDDEN_FRAMES = ("vp8", "libvpx")  # codecs with packets that are never shown
 
 
@@ -102,10 +102,11 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         return _decoded(path, replace(settings, decode=ALL), None, outputs)
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.packets['video']} packets decoded ({video_codec})")
-    decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
+    sound_s = sound[1] if sound else 0.0
+    decoded_s = max(reader.end_s, sound_s)
     writer.add_dropped(decoding.damages)
     add_later_files(decoding.damages, path, at_s=decoded_s, settings=settings)
-    _add_places(decoding.damages, reader, sound_s=sound[1] if sound else 0.0)
+    _add_places(decoding.damages, reader, sound_s=sound_s)
     judged = ("video", "audio") if sound else ("video",)  # a film without its sound is a film
     check_complete(
         decoded_s=decoded_s,
@@ -117,6 +118,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
     )
     columns, keyframes = reader.finish()
     columns |= {
+        "duration_s": sound_s if sound_s > reader.end_s + _PADDING_S else reader.end_s,
         "container_duration_s": container_s,
         "video_codec": video_codec,
         "decoder": PYAV if decode is None else decode.decoder,
@@ -133,9 +135,9 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
 
 def _add_places(damages: Damages, reader: FilmReader, *, sound_s: float) -> None:
     """Note what is odd in pictures that decode: single frames, and sound that goes on where there are none."""
-    if sound_s > reader.end_s + _SOUND_BEHIND_S:  # clips end with the pictures
+    if sound_s > reader.end_s + WITHOUT_PICTURE_S:
         behind = f"sound goes on for {sound_s - reader.end_s:.1f} s behind the last picture"
-        damages.add(behind, at_s=reader.end_s)
+        damages.add(behind, at_s=reader.last_s)  # within the last clip that has a picture: the rest is a gap
     for at_s in reader.odd_frames_s():
         if not damages.has_near(at_s):
             damages.add("a frame does not belong between those before and behind it", at_s=at_s)

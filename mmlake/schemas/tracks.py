@@ -129,7 +129,9 @@ TRACKS = TableSchema(
                 "video: `all` frames; or `keyframes`, so that what only all frames show is null: small frames, and in "
                 "signals, one per keyframe, what they say of the frames between them",
             ),
-            optional("duration_s", pa.float64(), "of the decoded stream"),
+            optional(
+                "duration_s", pa.float64(), "from the beginning to the end of the last picture or sample that is there"
+            ),
             optional("container_duration_s", pa.float64(), "what the header claims"),
             optional("frame_rate", pa.float64(), "average, frames per second"),
             optional("video_codec", pa.string()),
@@ -240,7 +242,7 @@ UNITS = TableSchema(
             required("parent_digest", pa.string(), "the item that holds it"),
             required("position", pa.int32(), "order within the item, from 0, gaps included"),
             required("kind", pa.string(), "whole; clip, a span of a film; segment, a span of a recording; gap"),
-            optional("gap", pa.string(), "why it is no unit: silence, static or too_short; null for units"),
+            optional("gap", pa.string(), "why it is no unit: silence, static, no_picture or too_short; null for units"),
             optional("axis", pa.string(), "us, microseconds from the item's beginning; null for texts and pictures"),
             optional("start", pa.int64(), "on the axis"),
             optional("end", pa.int64(), "on the axis; the next one starts here"),

@@ -79,7 +79,8 @@ def at(offset_s: float) -> Made:
 
 A_FILM = {"status": "ok", "width_px": 64, "height_px": 48, "num_frames": 25, "duration_s": 1.0, "frame_rate": 25.0}
 GREY_FILM = A_FILM | {"luma": 128}
-THREE = A_FILM | {"num_frames": 75, "duration_s": 3.0, "sound_s": 3.0}
+# its sound begins 30 ms before its pictures, which are reordered
+THREE = A_FILM | {"num_frames": 75, "duration_s": 3.03, "sound_s": 3.0}
 SILENT = {"audio_digest": None, "sound_s": None}
 BAD = {"status": "unreadable"}
 
@@ -196,7 +197,7 @@ CASES: dict[str, tuple[str, Made, dict[str, Any]]] = {
     "sound half a second late": (
         "video",
         made(*lavfi(SCENE), "-itsoffset", 0.5, *lavfi(TONE), *H264, "-c:a", "pcm_s16le", suffix=".mkv"),
-        A_FILM | {"sound_s": 1.5, "first_sound_s": 0.5},
+        A_FILM | {"sound_s": 1.5, "first_sound_s": 0.5, "duration_s": 1.5},
     ),
     "an edit list that hides the first half second": (
         "video",

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.preprocess.tiling.splitting import SILENCE, STATIC, TOO_SHORT
+from mmlake.preprocess.tiling.splitting import NO_PICTURE, SILENCE, STATIC, TOO_SHORT
 from mmlake.preprocess.tiling.unit_tracks import GAP, WHOLE
 from mmlake.records import Digest, canonical_json, digest_of
 
 TIME_AXIS = "us"
-_GAPS = (SILENCE, STATIC, TOO_SHORT)
+_GAPS = (SILENCE, STATIC, NO_PICTURE, TOO_SHORT)
 _NAMED_BY = ("kind", "start", "end", "axis", "producer")
 
 
@@ -71,7 +71,7 @@ def _check_item(border: str, rows: Sequence[Mapping[str, Any]], duration_s: floa
                 f"{border}: {row['kind']} {row['position']} of {parent} spans {row['start']} to {row['end']} us as "
                 f"{row['digest'][:12]}, expected one from {end} us on; correct the stage"
             )
-        if row["start_frame"] != frame or (frame is not None and row["end_frame"] <= frame):
+        if row["start_frame"] != frame or (frame is not None and row["end_frame"] < frame + (row["gap"] != NO_PICTURE)):
             raise ContractBroken(
                 f"{border}: {row['kind']} {row['position']} of {parent} shows frames {row['start_frame']} to "
                 f"{row['end_frame']}, expected some from {frame} on; correct the stage"

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mmlake.preprocess.settings import UnitSettings
+from mmlake.preprocess.settings import WITHOUT_PICTURE_S, UnitSettings
 from mmlake.preprocess.tiling.silences import HOP_US, Levels
-from mmlake.preprocess.tiling.splitting import INSIDE_WORD, SILENCE, STATIC, Places
+from mmlake.preprocess.tiling.splitting import INSIDE_WORD, NO_PICTURE, SILENCE, STATIC, Places
 from mmlake.preprocess.transcripts.utterances import NONE, Utterances
 
 # N places, F frames, H hops, S signals
@@ -118,6 +118,16 @@ def static_gaps(
     return gaps
 
 
+def gaps_without_picture(pictures_us: tuple[int, int], duration_us: int) -> list[Gap]:
+    """What a film is long before its first picture and long behind its last one.
+
+    pictures_us: when the first one is shown, and when the last one ends.
+    """
+    first_us, end_us = pictures_us
+    ends = ((0, first_us, NO_PICTURE), (end_us, duration_us, NO_PICTURE))
+    return [gap for gap in ends if gap[1] - gap[0] > WITHOUT_PICTURE_S * 1e6]
+
+
 def _sound_cost(time_us_N: np.ndarray, levels: Levels, spoken: Spoken) -> np.ndarray:
     """0 in the middle of a long pause, `_IN_SOUND` and more where there is none."""
     if not len(levels.level_H):
@@ -181,11 +191,15 @@ def _gaps(
             )
 
 
-def stands_still(signals: Mapping[str, np.ndarray], duration_us: int, settings: UnitSettings) -> bool:
-    """Whether a film is black or frozen for longer than one may be, and not all the time.
+def has_film_gaps(
+    signals: Mapping[str, np.ndarray], pictures_us: tuple[int, int], duration_us: int, settings: UnitSettings
+) -> bool:
+    """Whether a film has no picture for long, or is black or frozen for longer than one may be and not all the time.
 
-    signals: the columns of the track's signals.
+    signals: the columns of the track's signals. pictures_us: as `gaps_without_picture` has them.
     """
+    if gaps_without_picture(pictures_us, duration_us):
+        return True
     still = _still_us(signals, duration_us, settings)
     lengths_us = still[:, 1] - still[:, 0]
     return bool((lengths_us > settings.max_static_s * 1e6).any() and lengths_us.sum() < duration_us)

@@ -13,7 +13,7 @@ import numpy as np
 from mmlake.preprocess.settings import UnitSettings
 
 # N places, C cells' cheapest places
-SILENCE, STATIC, TOO_SHORT = "silence", "static", "too_short"
+SILENCE, STATIC, NO_PICTURE, TOO_SHORT = "silence", "static", "no_picture", "too_short"
 INSIDE_WORD = 1000.0  # cost of a border in a word: more than any two spans that are too short
 _SHORT = 50.0  # of a span below the shortest: more than any other place costs
 _LONG = 10_000.0  # of one above the longest, where there is no place in between, as in a film of one frame

@@ -8,6 +8,7 @@ for its pauses, films are read for the times of their frames; nothing is decoded
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,9 +30,10 @@ from mmlake.preprocess.tiling.cut_cues import CUTS, cue_cuts
 from mmlake.preprocess.tiling.places import (
     Spoken,
     film_places,
+    gaps_without_picture,
+    has_film_gaps,
     recording_places,
     silent_gaps,
-    stands_still,
     static_gaps,
 )
 from mmlake.preprocess.tiling.silences import Levels, levels_of, read_levels
@@ -47,7 +49,7 @@ _log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")
 _FAILED = 3301
 _SLACK_S = 0.1  # what an encoder adds to a clip of round length: the padding of its last frame of sound
-_PRODUCER = "borders@4"  # counts up where the same item would be cut elsewhere
+_FILMS_BY, _RECORDINGS_BY = "borders@5", "borders@4"  # count up where the same item would be cut elsewhere
 _Aligned = tuple[int | None, list[dict[str, Any]]]  # code, words
 _SIGNALS = ("time_s", "luma", "luma_std", "change")
 
@@ -75,8 +77,9 @@ class Splitter:
     # (item, settings=) -> spans and gaps; raises UnreadableItem, and whatever a library raises
     kernel: Callable[..., Sequence[Piece]]
     reads_film: bool = False  # whether the kernel reads the item's own bytes
-    # (signals of the track, microseconds, settings) -> whether an item that is short enough has gaps; None: it has none
-    has_gaps: Callable[[Mapping[str, np.ndarray], int, UnitSettings], bool] | None = None
+    # (signals of the track, first and last moment with a picture, length, both in microseconds, settings) -> whether an
+    # item that is short enough has gaps; None: it has none
+    has_gaps: Callable[[Mapping[str, np.ndarray], tuple[int, int], int, UnitSettings], bool] | None = None
 
 
 def units(
@@ -171,8 +174,17 @@ def _with_gaps(tracks: pa.Table, among: np.ndarray, splitter: Splitter, settings
     for at in np.flatnonzero(among).tolist():
         length_s = tracks["duration_s"][at].as_py()
         if length_s is not None and settings.max_static_s < length_s < np.inf:
-            found[at] = splitter.has_gaps(_signals(tracks, at), round(length_s * 1e6), settings)
+            length_us = round(length_s * 1e6)
+            pictures_us = _pictures_us(tracks["shots"][at].as_py(), length_us)
+            found[at] = splitter.has_gaps(_signals(tracks, at), pictures_us, length_us, settings)
     return found
+
+
+def _pictures_us(shots: Sequence[Mapping[str, Any]] | None, duration_us: int) -> tuple[int, int]:
+    """When the first picture of a film is shown, and when its last one ends: its shots cover all of them."""
+    if not shots or not all(map(math.isfinite, (shots[0]["start_s"], shots[-1]["end_s"]))):
+        return 0, duration_us
+    return max(0, round(shots[0]["start_s"] * 1e6)), min(round(shots[-1]["end_s"] * 1e6), duration_us)
 
 
 def _signals(tracks: pa.Table, at: int) -> dict[str, np.ndarray]:
@@ -253,7 +265,9 @@ def split_film(item: LongItem, *, settings: UnitSettings) -> list[Piece]:
         shot_starts_s=(shot["start_s"] for shot in item.shots),
     )
     levels = _levels(item, settings)
-    gaps = static_gaps(item.signals, frame_us_F, item.duration_us, levels=levels, spoken=item.spoken, settings=settings)
+    pictures_us = _pictures_us(item.shots, item.duration_us)
+    gaps = static_gaps(item.signals, frame_us_F, pictures_us[1], levels=levels, spoken=item.spoken, settings=settings)
+    gaps = sorted(gaps + gaps_without_picture(pictures_us, item.duration_us))
     places = film_places(frame_us_F, item.duration_us, shots=item.shots, levels=levels, spoken=item.spoken)
     pieces = split(item.duration_us, gaps=gaps, places=places, settings=settings)
     borders_us = np.array([piece.end for piece in pieces[:-1]], np.int64)
@@ -269,8 +283,8 @@ def _levels(item: LongItem, settings: UnitSettings) -> Levels | None:
     return None if item.sound is None else read_levels(item.sound, item.duration_us, settings=settings)
 
 
-FILM_SPLITTER = Splitter(kind="clip", producer=_PRODUCER, kernel=split_film, reads_film=True, has_gaps=stands_still)
-RECORDING_SPLITTER = Splitter(kind="segment", producer=_PRODUCER, kernel=split_recording)
+FILM_SPLITTER = Splitter(kind="clip", producer=_FILMS_BY, kernel=split_film, reads_film=True, has_gaps=has_film_gaps)
+RECORDING_SPLITTER = Splitter(kind="segment", producer=_RECORDINGS_BY, kernel=split_recording)
 
 
 def _whole(tracks: pa.Table) -> pa.Table:

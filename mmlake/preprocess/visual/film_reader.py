@@ -112,6 +112,11 @@ class FilmReader:
         )
         candidates.offer(time_s, vector, picture)
 
+    @property
+    def last_s(self) -> float:
+        """When the last frame is shown."""
+        return self._last_s
+
     def kept_frames(self) -> Output | None:
         """The small frames of everything that came."""
         return self._small.whole() if self._keeper.finish() else None
@@ -134,7 +139,7 @@ class FilmReader:
             "orientation": EXIF[self._rotation, self._is_mirrored],
             "num_frames": self.num_frames,
             "decoded": self.settings.decode,
-            "duration_s": self.end_s - self._first_s,
+            "duration_s": self.end_s,
             "frame_rate": rate,
             "shots": [
                 {"start_s": start_s, "end_s": end_s, "transition": transition}
