@@ -17,6 +17,7 @@ LOOPS = {
     "shared keys": ("mmlake.dedup.loops.key_kernels", "kernels"),
     "pairs of texts": ("mmlake.dedup.text.walk_kernels", "kernels"),
     "places of sounds": ("mmlake.dedup.audio.kernels", "kernels"),
+    "high dynamic range of films": ("mmlake.media.high_dynamic_range", "kernel"),
     "small planes of films": ("mmlake.preprocess.visual.plane_kernels", "kernels"),
     "textures of films": ("mmlake.preprocess.visual.texture_kernels", "texture_kernels"),
     "dissolves": ("mmlake.preprocess.visual.blend_kernels", "blend_kernels"),

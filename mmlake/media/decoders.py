@@ -20,6 +20,7 @@ from mmlake.formats.media_containers import starts_as_mpeg_audio
 from mmlake.media import ogg_pages
 from mmlake.media.encryption import encrypted_streams, is_encrypted
 from mmlake.media.file_views import view_of
+from mmlake.media.high_dynamic_range import as_sdr
 from mmlake.media.id3 import ID3_BYTES, id3_bytes
 from mmlake.media.sound_conversion import Block, converted, gathered
 from mmlake.media.stamps import Stamps
@@ -259,7 +260,8 @@ def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iter
 
 def decode(packet: Packet[Any]) -> list[Any]:
     """The frames that a packet completes. A tag before it, as where MP3s were laid end to end, is cut off: FFmpeg hands
-    it on with the frame behind it, and decodes neither. Raises what the decoder does."""
+    it on with the frame behind it, and decodes neither. Pictures are those of a standard screen
+    (`high_dynamic_range`). Raises what the decoder does."""
     import av
 
     found: list[Any]
@@ -267,7 +269,7 @@ def decode(packet: Packet[Any]) -> list[Any]:
     length = id3_bytes(bytes(memoryview(packet)[:ID3_BYTES])) if is_sound else 0
     if not 0 < length < packet.size:  # none, or nothing but a tag
         found = packet.decode()
-        return found
+        return [as_sdr(frame) for frame in found] if packet.stream.type == "video" else found
     untagged = av.Packet(bytes(packet)[length:])
     untagged.pts, untagged.dts, untagged.time_base = packet.pts, packet.dts, packet.time_base
     found = packet.stream.codec_context.decode(untagged)

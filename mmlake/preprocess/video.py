@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mmlake.errors import UnreadableItem
 from mmlake.film_decoders import PYAV, DecodeSettings, Film, Refused, pictures
 from mmlake.media.decoders import open_link, picture_stream, sound_stream
+from mmlake.media.high_dynamic_range import HLG, PQ
 from mmlake.media.video_quantizer import EXPORT
 from mmlake.preprocess.containers.bare_streams import is_of_a_pipe
 from mmlake.preprocess.containers.container import (
@@ -83,6 +84,8 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         clock = FrameClock(container, stream)
         reader = _reader(stream, clock, settings, outputs)
         if decode is not None:
+            if stream.codec_context.color_trc in (PQ, HLG):
+                raise Refused(3113, f"{decode.decoder} gives pictures of high dynamic range as they are stored")
             _read(reader, Film.of(path), decode)
         counted = None if decode is None else stream
         seen = reader.see if isinstance(reader, GopReader) else None

@@ -223,5 +223,5 @@ FIDELITY_MEASUREMENT = Measurement(
     columns=(),
     take=video_fidelity,
     needs_file=True,
-    revision="3",
+    revision="4",
 )
