@@ -21,6 +21,7 @@ from mmlake.quality.music import MUSIC_MEASUREMENT
 from mmlake.quality.noise import snr_db
 from mmlake.quality.quantization import quantization_step
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.silence import Silence
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.spans import Span
 
@@ -29,8 +30,6 @@ _CLIP_MIN_PEAK = 0.2  # of full scale, -14 dBFS; quieter peaks touch no limit
 _CORNER = 6.0  # step at an end of a flat top over what the top swings by; the peak of a low voice has 3 at most
 _CHUNK_SAMPLES = 1 << 16  # that runs are sought in, so that they do not depend on the blocks of a decoder
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
-_SILENT_DBFS = -60.0
-_FRAME_S = 0.02
 _MOST_DBFS = 20.0  # of a peak: mixes of floats go beyond full scale by the level of a few voices, not tenfold
 # share of a recording from which on its bandwidth is that of a voice, and what it needs above the noise, which would
 # cover its upper bands
@@ -43,7 +42,7 @@ def audio_measures(subject: Subject) -> Measures:
     source = _Source()
     for rate_hz, _, block in placed_sound(subject.path):
         source.add(block, rate_hz)
-    return _measures(subject, source.found(is_lossless(subject.path), coded_kbps(subject.path)))
+    return _measures(subject, source, is_lossless(subject.path), coded_kbps(subject.path))
 
 
 def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
@@ -51,23 +50,21 @@ def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
     of one span at a time."""
     path, spans = subjects[0].path, [subject.span_s for subject in subjects if subject.span_s is not None]
     assert path is not None and len(spans) == len(subjects)
-    return map(_measures, subjects, _of_spans(path, spans))
-
-
-def _of_spans(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
     is_kept, kbps = is_lossless(path), coded_kbps(path)
-    return (source.found(is_kept, kbps) for source in _sources(path, spans))
+    return (_measures(*found, is_kept, kbps) for found in zip(subjects, _sources(path, spans), strict=True))
 
 
-def _measures(subject: Subject, of_source: Measures) -> Measures:
+def _measures(subject: Subject, source: _Source, is_kept: bool, kbps: float | None) -> Measures:
+    """is_kept, kbps: what is known of the file's codec."""
     assert subject.sound is not None
+    of_source = source.found(is_kept, kbps)
     samples, rate_hz = subject.sound.samples()
     spoken, ratio_db = speech_fraction(subject.track), snr_db(samples, subject.track["speech"])
     is_clear = (spoken or 0.0) >= _MIN_SPOKEN and ratio_db is not None and ratio_db >= _CLEAR_DB
     return {
         "duration_s": subject.track["duration_s"],
         **of_source,
-        "silent_fraction": silent_fraction(samples, rate_hz),
+        "silent_fraction": source.silence.fraction(len(samples) / rate_hz),
         "snr_db": ratio_db,
         "speech_fraction": spoken,
         "voice_bandwidth_hz": of_source["bandwidth_hz"] if is_clear else None,
@@ -204,12 +201,14 @@ class _Source:
     level: _Levels = field(default_factory=_Levels)
     fidelity: Fidelity = field(default_factory=Fidelity)
     loudness: Loudness = field(default_factory=Loudness)
+    silence: Silence = field(default_factory=Silence)
 
     def add(self, block: np.ndarray, rate_hz: int) -> None:
         """Take the next block."""
         self.level.add(block)
         self.fidelity.add(block, rate_hz)
         self.loudness.add(block, rate_hz)
+        self.silence.add(block, rate_hz)
 
     def found(self, is_kept: bool, kbps: float | None) -> Measures:
         """The measures of all blocks. is_kept, kbps: what is known of the file's codec."""
@@ -242,16 +241,6 @@ def _has_corner(channel: np.ndarray, start: int, end: int, *, least: float) -> b
     ends = ((start - 1, start), (end, end - 1))
     outside = [abs(float(channel[at] - channel[near])) for at, near in ends if 0 <= at < len(channel)]
     return not outside or max(outside) >= _CORNER * (float(np.ptp(channel[start:end])) + least)
-
-
-def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
-    """Share of 20 ms frames below -60 dBFS, without their offset: what a channel that nothing is plugged into lies at
-    is no sound."""
-    size = max(1, round(_FRAME_S * rate_hz))
-    whole = samples[: len(samples) // size * size].reshape(-1, size)
-    if not len(whole):
-        return None
-    return float((whole.var(axis=1) < 10 ** (_SILENT_DBFS / 10)).mean())
 
 
 AUDIO_MEASUREMENTS = (

@@ -1,20 +1,37 @@
-"""Sound of films: silence, speech and noise on the mono 16 kHz track, loudness on the channels of the film, which are
-decoded once for all of its spans."""
+"""Sound of films: speech and noise on the mono 16 kHz track, loudness and silence on the channels of the film, which
+are decoded once for all of its spans."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from mmlake.errors import UnreadableItem
 from mmlake.media.decoders import placed_sound
-from mmlake.quality.audio import of_spans, silent_fraction, speech_fraction
+from mmlake.quality.audio import of_spans, speech_fraction
 from mmlake.quality.loudness import Loudness
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.noise import snr_db
+from mmlake.quality.silence import Silence
 from mmlake.spans import Span
 
 SOUND_MEASURES = ("silent_fraction", "snr_db", "speech_fraction", "loudness_lufs")
+
+
+@dataclass(slots=True)
+class _Channels:
+    """What is known of the film's own channels so far."""
+
+    loudness: Loudness = field(default_factory=Loudness)
+    silence: Silence = field(default_factory=Silence)
+
+    def add(self, block: np.ndarray, rate_hz: int) -> None:
+        """Take the next block."""
+        self.loudness.add(block, rate_hz)
+        self.silence.add(block, rate_hz)
 
 
 def sound_measures(subject: Subject) -> Measures:
@@ -34,23 +51,23 @@ def sound_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
     return map(_measures, subjects, _of_film_spans(path, spans))
 
 
-def _measures(subject: Subject, loudness: Loudness | None) -> Measures:
-    """loudness: of the film's own channels; None where only the mono track can be read."""
+def _measures(subject: Subject, channels: _Channels | None) -> Measures:
+    """channels: of the film; None where only the mono track can be read."""
     assert subject.sound is not None
     samples, rate_hz = subject.sound.samples()
-    if loudness is None:
-        loudness = Loudness()
-        loudness.add(samples[:, None], rate_hz)
+    if channels is None:
+        channels = _Channels()
+        channels.add(samples[:, None], rate_hz)
     return {
-        "silent_fraction": silent_fraction(samples, rate_hz),
+        "silent_fraction": channels.silence.fraction(len(samples) / rate_hz),
         "snr_db": snr_db(samples, subject.track["speech"]),
         "speech_fraction": speech_fraction(subject.track),
-        "loudness_lufs": loudness.found(),
+        "loudness_lufs": channels.loudness.found(),
     }
 
 
-def _of_film(path: Path) -> Loudness | None:
-    found = Loudness()
+def _of_film(path: Path) -> _Channels | None:
+    found = _Channels()
     try:
         for rate_hz, _, block in placed_sound(path):
             found.add(block, rate_hz)
@@ -59,10 +76,10 @@ def _of_film(path: Path) -> Loudness | None:
     return found
 
 
-def _of_film_spans(path: Path, spans: Sequence[Span]) -> Iterator[Loudness | None]:
+def _of_film_spans(path: Path, spans: Sequence[Span]) -> Iterator[_Channels | None]:
     at = 0
     try:
-        for found in of_spans(placed_sound(path, from_s=spans[0][0]), spans, Loudness):
+        for found in of_spans(placed_sound(path, from_s=spans[0][0]), spans, _Channels):
             yield found
             at += 1
     except UnreadableItem:
@@ -76,7 +93,7 @@ SOUND_MEASUREMENT = Measurement(
     columns=("duration_s", "speech"),
     take=sound_measures,
     take_spans=sound_span_measures,
-    revision="3",
+    revision="4",
     needs_file=True,
     needs_sound=True,
 )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from quality_media import audio_track, measures_of, rules_broken, voice
 
-from mmlake.quality.audio import levels, silent_fraction, snr_db
+from mmlake.quality.audio import levels, snr_db
+from mmlake.quality.silence import silent_fraction
 from mmlake.store import BlobStore
 
 SECONDS = 4
