@@ -17,6 +17,7 @@ from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.visual import gradual
 from mmlake.preprocess.visual.plane_kernels import kernels
 from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_LUMA_HW
+from mmlake.preprocess.visual.slides import slide_changes
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -145,7 +146,24 @@ def _boundaries(
             Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")
             for middle, settled in gradual.dissolves(samples, contrast_T, borders, settings)
         ]
+    found += _slides(frames, pictures, found, settings)
     return sorted(found, key=lambda boundary: boundary.time_s)
+
+
+def _slides(
+    frames: _Frames, pictures: list[tuple[float, np.ndarray]], found: list[Boundary], settings: PreprocessSettings
+) -> list[Boundary]:
+    """Changes of slides at which nothing was found."""
+    times_T, changes = frames.times_T, []
+    for middle, settled, num_both in slide_changes(
+        times_T, frames.vectors_TN, pictures, longest_s=settings.dissolve_max_s
+    ):
+        near_s = max(settings.dissolve_max_s / 2, 2 * float(times_T[middle] - times_T[middle - 1]))
+        if any(abs(one.time_s - times_T[middle]) < near_s for one in found):
+            continue
+        kind = "cut" if num_both <= 1 else "dissolve"
+        changes.append(Boundary(float(times_T[middle]), float(times_T[settled]), kind))
+    return changes
 
 
 def _cuts(frames: _Frames, settings: PreprocessSettings) -> Iterator[int]:
