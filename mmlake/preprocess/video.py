@@ -84,9 +84,7 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         clock = FrameClock(container, stream)
         reader = _reader(stream, clock, settings, outputs)
         if decode is not None:
-            if stream.codec_context.color_trc in (PQ, HLG):
-                raise Refused(3113, f"{decode.decoder} gives pictures of high dynamic range as they are stored")
-            _read(reader, Film.of(path), decode)
+            _read(reader, path, stream, decode)
         counted = None if decode is None else stream
         seen = reader.see if isinstance(reader, GopReader) else None
         decoding = Decoding(container, [stream, *sounds], origin_s=clock.origin_s, counted=counted, seen=seen)
@@ -129,11 +127,14 @@ def _decoded(path: Path, settings: PreprocessSettings, decode: DecodeSettings | 
         "damages": decoding.damages.column(),
     }
     if sound:
-        rate_hz, num_channels = writer.sample_rate_hz, writer.num_channels
-        columns |= {"audio_codec": audio_codec, "sample_rate_hz": rate_hz, "num_channels": num_channels}
-    return VideoDecoded(
-        columns=columns, keyframes=keyframes, flac=sound[0] if sound else None, frames=reader.kept_frames()
-    )
+        columns |= _of_sound(writer, audio_codec)
+    flac = sound[0] if sound else None
+    return VideoDecoded(columns=columns, keyframes=keyframes, flac=flac, frames=reader.kept_frames())
+
+
+def _of_sound(writer: SoundWriter, codec: str | None) -> dict[str, object]:
+    """The columns of a film that has sound."""
+    return {"audio_codec": codec, "sample_rate_hz": writer.sample_rate_hz, "num_channels": writer.num_channels}
 
 
 def _add_places(damages: Damages, reader: FilmReader, *, sound_s: float) -> None:
@@ -176,8 +177,11 @@ def _check_count(decode: DecodeSettings, num_frames: int, num_packets: int) -> N
         raise Refused(3114, f"{decode.decoder} gave num_frames={num_frames}, the film has {num_packets}")
 
 
-def _read(reader: FilmReader, film: Film, decode: DecodeSettings) -> None:
+def _read(reader: FilmReader, path: Path, stream: VideoStream, decode: DecodeSettings) -> None:
     """All pictures of the film by the row that is chosen. Raises Refused."""
+    if stream.codec_context.color_trc in (PQ, HLG):
+        raise Refused(3113, f"{decode.decoder} gives pictures of high dynamic range as they are stored")
+    film = Film.of(path)
     size = film.shrunk(decode.shrink_above_px)
     reader.start(film, is_shrunk=size is not None)
     with closing(pictures(film, size, settings=decode)) as shown:
