@@ -110,12 +110,12 @@ def test_the_last_pictures_and_sounds_of_a_long_film_are_in_its_last_clip(tmp_pa
 @pytest.mark.parametrize(
     ("pictures", "sound", "expected"),
     [
-        ((3.0, 9.0), (0.0, 9.0), [("no_picture", 0, 3, 0), ("clip", 3, 9, 60)]),
-        ((0.0, 6.0), (0.0, 15.0), [("clip", 0, 6, 60), ("no_picture", 6, 15, 0)]),
-        ((3.0, 9.0), (0.0, 15.0), [("no_picture", 0, 3, 0), ("clip", 3, 9, 60), ("no_picture", 9, 15, 0)]),
-        ((0.0, 9.0), (0.0, 10.9), [("whole", 0, 10.9, None)]),
+        ((24.0, 34.0), (0.0, 34.0), [("no_picture", 0, 24, 0), ("clip", 24, 34, 100)]),
+        ((0.0, 14.0), (0.0, 34.0), [("clip", 0, 14, 140), ("no_picture", 14, 34, 0)]),
+        ((12.0, 24.0), (0.0, 34.0), [("no_picture", 0, 12, 0), ("clip", 12, 24, 120), ("no_picture", 24, 34, 0)]),
+        ((3.0, 9.0), (0.0, 15.0), [("whole", 0, 15, None)]),
     ],
-    ids=["before", "behind", "both", "less than two seconds"],
+    ids=["before", "behind", "both", "short enough to stay whole"],
 )
 def test_seconds_without_a_picture_at_either_end_are_a_gap(tmp_path, suffix, pictures, sound, expected):
     _, rows, _ = cut(tmp_path, film(tmp_path, pictures=pictures, sound=sound, suffix=suffix))
@@ -129,9 +129,9 @@ def test_seconds_without_a_picture_at_either_end_are_a_gap(tmp_path, suffix, pic
 
 def test_the_clip_in_front_of_sound_alone_is_damaged(tmp_path):
     """The damage stands where the last picture is shown: at its end it would be of the gap, and of no unit."""
-    _, _, of_units = cut(tmp_path, film(tmp_path, pictures=(0.0, 6.0), sound=(0.0, 15.0), suffix=".mkv"))
+    _, _, of_units = cut(tmp_path, film(tmp_path, pictures=(0.0, 14.0), sound=(0.0, 34.0), suffix=".mkv"))
     (clip,) = of_units
-    assert [damage["what"] for damage in clip["damages"]] == ["sound goes on for 9.0 s behind the last picture"]
+    assert [damage["what"] for damage in clip["damages"]] == ["sound goes on for 20.0 s behind the last picture"]
 
 
 def test_a_picture_with_a_minute_of_sound_is_one_unit_of_a_minute(tmp_path):

@@ -191,15 +191,11 @@ def _gaps(
             )
 
 
-def has_film_gaps(
-    signals: Mapping[str, np.ndarray], pictures_us: tuple[int, int], duration_us: int, settings: UnitSettings
-) -> bool:
-    """Whether a film has no picture for long, or is black or frozen for longer than one may be and not all the time.
+def stands_still(signals: Mapping[str, np.ndarray], duration_us: int, settings: UnitSettings) -> bool:
+    """Whether a film is black or frozen for longer than one may be, and not all the time.
 
-    signals: the columns of the track's signals. pictures_us: as `gaps_without_picture` has them.
+    signals: the columns of the track's signals. duration_us: up to the end of the last picture.
     """
-    if gaps_without_picture(pictures_us, duration_us):
-        return True
     still = _still_us(signals, duration_us, settings)
     lengths_us = still[:, 1] - still[:, 0]
     return bool((lengths_us > settings.max_static_s * 1e6).any() and lengths_us.sum() < duration_us)

@@ -31,9 +31,9 @@ from mmlake.preprocess.tiling.places import (
     Spoken,
     film_places,
     gaps_without_picture,
-    has_film_gaps,
     recording_places,
     silent_gaps,
+    stands_still,
     static_gaps,
 )
 from mmlake.preprocess.tiling.silences import Levels, levels_of, read_levels
@@ -77,9 +77,9 @@ class Splitter:
     # (item, settings=) -> spans and gaps; raises UnreadableItem, and whatever a library raises
     kernel: Callable[..., Sequence[Piece]]
     reads_film: bool = False  # whether the kernel reads the item's own bytes
-    # (signals of the track, first and last moment with a picture, length, both in microseconds, settings) -> whether an
-    # item that is short enough has gaps; None: it has none
-    has_gaps: Callable[[Mapping[str, np.ndarray], tuple[int, int], int, UnitSettings], bool] | None = None
+    # (signals of the track, end of its pictures in microseconds, settings) -> whether an item that is short enough has
+    # gaps; None: it has none
+    has_gaps: Callable[[Mapping[str, np.ndarray], int, UnitSettings], bool] | None = None
 
 
 def units(
@@ -174,9 +174,8 @@ def _with_gaps(tracks: pa.Table, among: np.ndarray, splitter: Splitter, settings
     for at in np.flatnonzero(among).tolist():
         length_s = tracks["duration_s"][at].as_py()
         if length_s is not None and settings.max_static_s < length_s < np.inf:
-            length_us = round(length_s * 1e6)
-            pictures_us = _pictures_us(tracks["shots"][at].as_py(), length_us)
-            found[at] = splitter.has_gaps(_signals(tracks, at), pictures_us, length_us, settings)
+            _, end_us = _pictures_us(tracks["shots"][at].as_py(), round(length_s * 1e6))
+            found[at] = splitter.has_gaps(_signals(tracks, at), end_us, settings)
     return found
 
 
@@ -283,7 +282,7 @@ def _levels(item: LongItem, settings: UnitSettings) -> Levels | None:
     return None if item.sound is None else read_levels(item.sound, item.duration_us, settings=settings)
 
 
-FILM_SPLITTER = Splitter(kind="clip", producer=_FILMS_BY, kernel=split_film, reads_film=True, has_gaps=has_film_gaps)
+FILM_SPLITTER = Splitter(kind="clip", producer=_FILMS_BY, kernel=split_film, reads_film=True, has_gaps=stands_still)
 RECORDING_SPLITTER = Splitter(kind="segment", producer=_RECORDINGS_BY, kernel=split_recording)
 
 
