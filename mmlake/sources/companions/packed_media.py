@@ -79,9 +79,7 @@ def is_plain(archive: str, packed: Sequence[str]) -> bool:
 
 def _words_of(path: str) -> set[str]:
     """The words in the name of an archive without its extension, or in that of another file."""
-    lower = path.lower()
-    ending = max((ending for ending in PACKED if lower.endswith(ending)), key=len, default="")
-    return set(_WORDS.findall(lower.removesuffix(ending)))
+    return set(_WORDS.findall(_stem_of(path).lower()))
 
 
 def are_of_one_split(archive: str, table: str, home: str) -> bool:
