@@ -260,7 +260,9 @@ def _explained(home: Path) -> Iterator[None]:
         with redirect_stderr(cast("IO[str]", _WithoutEcho(sys.stderr))):
             yield
     except KeyboardInterrupt:
-        messages().print("stopped; the tables that are done stay, and the same command goes on from there")
+        messages().print(
+            "stopped; what is done stays, tables that were begun as well, and the same command goes on from there"
+        )
         raise
     except (DBAPIError, DagsterError, sqlite3.Error) as error:
         raised = error.orig if isinstance(error, DBAPIError) else error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ ITEM_COLUMNS = (  # of items, which tracks are made from
 )
 _UNDECODABLE = 3001
 _HELD_ROWS = 1_024  # as Python objects at once
+_HELD_S = 30.0
 _LARGE_BYTES = 1 << 19  # of a film or recording: what becomes of less goes through memory, a folder for each costs 1 ms
 _PUT_WHOLE_BYTES = 1 << 20  # a stream gets a file of its own before it goes into a pack
 
@@ -127,6 +129,7 @@ class _Rows:
     def __init__(self) -> None:
         self.num = self.num_unreadable = 0
         self._held: list[dict[str, object]] = []
+        self._since = time.monotonic()
 
     def add(self, row: dict[str, object]) -> None:
         """Take one more."""
@@ -135,13 +138,13 @@ class _Rows:
         self._held.append(row)
 
     def full(self) -> Iterator[pa.Table]:
-        """Those that are held, where they are as many as may be."""
-        if len(self._held) >= _HELD_ROWS:
+        """Those that are held, where they are as many as may be, or took so long that they shall not be lost."""
+        if len(self._held) >= _HELD_ROWS or time.monotonic() - self._since >= _HELD_S:
             yield self.rest()
 
     def rest(self) -> pa.Table:
         """Those that are held."""
-        held, self._held = self._held, []
+        held, self._held, self._since = self._held, [], time.monotonic()
         return schemas.from_rows(schemas.TRACKS, held)
 
 

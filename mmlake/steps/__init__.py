@@ -8,7 +8,7 @@ Steps over the whole lake and over versions are in `mmlake/publish`.
 from __future__ import annotations
 
 from mmlake.steps.corpus import CORPUS_STEPS, corpus_steps
-from mmlake.steps.former import aside_tables, forget, forget_aside, put_aside
+from mmlake.steps.former import all_begun, aside_tables, forget, forget_aside, put_aside
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
 from mmlake.steps.running import Made, is_current, recheck, run_step
@@ -22,6 +22,7 @@ __all__ = [
     "SAMPLES_STEP",
     "Made",
     "Step",
+    "all_begun",
     "aside_tables",
     "corpus_steps",
     "each_modality",

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from mmlake import contracts, schemas
 from mmlake.errors import ContractBroken
 from mmlake.schemas.captions import CAPTIONS
+from mmlake.steps.begun import in_slices
 from mmlake.steps.preprocess import among, retried, unit_tracks_of
 from mmlake.steps.step import Before, Job, Step
 from mmlake.tables import Slot
@@ -29,14 +30,8 @@ def _retry_captions(job: Job, before: Before) -> Iterator[pa.Table]:
 def _captions_of(job: Job, tracks: pa.Table, *, before: pa.Table | None) -> pa.Table:
     assert job.row.captioner is not None
     settings = job.lake.settings
-    return job.row.captioner(
-        tracks,
-        store=job.lake.store,
-        before=before,
-        settings=settings.captions,
-        endpoint=settings.endpoint,
-        advance=job.advance,
-    )
+    how = {"before": before, "settings": settings.captions, "endpoint": settings.endpoint}
+    return in_slices(job, job.row.captioner, tracks, **how)
 
 
 def _before(job: Job) -> pa.Table | None:

@@ -1,5 +1,6 @@
 """The tables that a table may take rows over from: the one that it replaces, or those of the shards that its files were
-in before their directory was divided otherwise, or that were there under another name.
+in before their directory was divided otherwise, or that were there under another name; and what was made of it by a run
+that was stopped (`begun.py`).
 
 A directory of more loose files than one shard may have becomes several, so the shard that it was is gone although its
 files are not. Its tables are put aside, or each of its items would stand in the lake twice, until all that came of it
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from mmlake.lake import Lake
 from mmlake.sources.shard import LOOSE, Shard
+from mmlake.steps import row_versions
+from mmlake.steps.row_versions import RowVersions
 from mmlake.tables import Slot, Stamp, Tables
 
 
@@ -27,13 +30,19 @@ class Former:
     tables: Tables
     slot: Slot
     stamp: Stamp
+    versions: Path  # of its rows (`row_versions.py`)
+    is_begun: bool = False  # it has some of the rows that the table will have
+
+    def made_for(self, lake: Lake) -> dict[str, str]:
+        """What its versions are of."""
+        return {"slot": str(self.slot), "table": self.stamp.data_version, "hashes": lake.row_hashes.release}
 
 
 def former_tables(lake: Lake, slot: Slot) -> list[Former]:
     """The slot's own table; where there is none, those put aside whose shards had its files, of longer parts of the
     directory or of shorter ones, and those of shards that are gone and may be this one under another name."""
     if (stamp := lake.tables.stamp(slot)) is not None:
-        return [Former(lake.tables, slot, stamp)]
+        return [Former(lake.tables, slot, stamp, kept_path(lake, slot, "rows"))]
     aside = aside_tables(lake)
     keys = aside.shards(slot.table, slot.modality)
     shards = lake.registry.some([slot.shard, *keys]) if keys else {}
@@ -42,12 +51,50 @@ def former_tables(lake: Lake, slot: Slot) -> list[Former]:
         if slot.shard in shards and key in shards and _share_files(shards[slot.shard], shards[key]):
             one = Slot(slot.table, slot.modality, key)
             if (stamp := aside.stamp(one)) is not None:
-                found.append(Former(aside, one, stamp))
+                found.append(Former(aside, one, stamp, kept_path(lake, one, "rows")))
     for key in lake.registry.moved_from(slot.shard):
         one = Slot(slot.table, slot.modality, key)
         if (stamp := lake.tables.stamp(one)) is not None:
-            found.append(Former(lake.tables, one, stamp))
+            found.append(Former(lake.tables, one, stamp, kept_path(lake, one, "rows")))
     return found
+
+
+def begun_tables(lake: Lake, slot: Slot) -> list[Former]:
+    """What was made of the table and is no table of the lake."""
+    found = ((tables, tables.stamp(slot)) for tables in all_begun(lake))
+    return [begun_former(tables, slot, stamp) for tables, stamp in found if stamp is not None]
+
+
+def begun_former(tables: Tables, slot: Slot, stamp: Stamp) -> Former:
+    """One of them."""
+    return Former(tables, slot, stamp, tables.path(slot).with_suffix(".rows"), is_begun=True)
+
+
+def all_begun(lake: Lake) -> list[Tables]:
+    """Those of all slots: the first of each, then the second of each."""
+    try:
+        return [Tables(path) for path in sorted((lake.root / "kept" / "begun").iterdir())]
+    except FileNotFoundError:
+        return []
+
+
+def begun_folder(lake: Lake, number: int) -> Tables:
+    """Where the one of this number is, of every slot."""
+    return Tables(lake.root / "kept" / "begun" / f"{number:06d}")
+
+
+def forget_begun(lake: Lake, slot: Slot) -> None:
+    """Remove what was made of the table."""
+    for former in begun_tables(lake, slot):
+        former.tables.remove(slot)
+        former.versions.unlink(missing_ok=True)
+
+
+def keep_versions(lake: Lake, slot: Slot, stamp: Stamp, versions: RowVersions) -> None:
+    """The table is there: its next one may take over its rows, and none those that were begun."""
+    former = Former(lake.tables, slot, stamp, kept_path(lake, slot, "rows"))
+    row_versions.keep(former.versions, versions, former.made_for(lake))
+    forget_begun(lake, slot)
 
 
 def kept_path(lake: Lake, slot: Slot, kind: str) -> Path:
@@ -63,6 +110,7 @@ def forget(lake: Lake, slot: Slot) -> None:
 
 def put_aside(lake: Lake, slot: Slot) -> None:
     """The table is none of the lake's any more."""
+    forget_begun(lake, slot)
     stamp, aside = lake.tables.stamp(slot), aside_tables(lake)
     if stamp is None:
         return
@@ -118,5 +166,6 @@ def aside_tables(lake: Lake) -> Tables:
 
 
 def _forget_kept(lake: Lake, slot: Slot) -> None:
+    forget_begun(lake, slot)
     for kind in ("rows", "files"):
         kept_path(lake, slot, kind).unlink(missing_ok=True)

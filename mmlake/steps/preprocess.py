@@ -13,6 +13,7 @@ from mmlake.engine.sorting import is_among
 from mmlake.errors import ContractBroken
 from mmlake.schemas.table import TableSchema
 from mmlake.steps import standing
+from mmlake.steps.begun import in_slices
 from mmlake.steps.step import Before, Job
 
 
@@ -55,7 +56,7 @@ def _items(job: Job) -> pa.Table:
 
 
 def _tracks_of(job: Job, items: pa.Table) -> Iterator[pa.Table]:
-    return preprocess.track_parts(
+    made = preprocess.track_parts(
         items,
         job.modality,
         decoder=job.row.decoder,
@@ -66,6 +67,7 @@ def _tracks_of(job: Job, items: pa.Table) -> Iterator[pa.Table]:
         scratch=standing.engine(job).scratch.made_folder(),
         advance=job.advance,
     )
+    return (job.keep(rows) for rows in made)
 
 
 def check_tracks(job: Job, tracks: pa.Table) -> int:
@@ -86,9 +88,7 @@ def retry_alignments(job: Job, before: Before) -> Iterator[pa.Table]:
 
 def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
     assert job.row.aligner is not None
-    return job.row.aligner(
-        tracks, store=job.lake.store, settings=job.lake.settings.align, runner=job.runner, advance=job.advance
-    )
+    return in_slices(job, job.row.aligner, tracks, settings=job.lake.settings.align, runner=job.runner)
 
 
 def check_alignments(job: Job, found: pa.Table) -> int:

@@ -15,7 +15,9 @@ from mmlake.engine.sorting import Along
 from mmlake.film_decoders import OF_PICTURES
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
+from mmlake.progress import Advance
 from mmlake.records import LEADING_ROLES, ROLES, signed
+from mmlake.steps.begun import in_slices
 from mmlake.steps.captions import CAPTIONS_STEP
 from mmlake.steps.cross import COMPONENTS_STEP
 from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items, reading, retry_items
@@ -37,6 +39,7 @@ from mmlake.steps.preprocess import (
 )
 from mmlake.steps.speakers import check_speakers, make_speakers, retry_speakers
 from mmlake.steps.step import Before, Job, Step
+from mmlake.store import Blobs
 
 _FAILING = ("digest", "status", "error_code", "error")  # columns by which failures are accounted for
 
@@ -51,14 +54,18 @@ def _retry_measures(job: Job, before: Before) -> Iterator[pa.Table]:
 
 
 def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
+    return in_slices(job, partial(_measured, job), tracks)
+
+
+def _measured(job: Job, tracks: pa.Table, *, store: Blobs, advance: Advance) -> pa.Table:
     measured = quality.measure(
         tracks,
         job.row.measurements,
         alignments=None if job.row.aligner is None else job.read("alignments", ["digest", "confidence"]),
         scorers=job.row.scorers,
-        store=job.lake.store,
+        store=store,
         runner=job.runner,
-        advance=job.advance,
+        advance=advance,
     )
     return quality.with_measures(measured, _model_measures(job, tracks)) if job.row.model_measures else measured
 
@@ -151,14 +158,8 @@ def _retry_fingerprints(job: Job, before: Before) -> Iterator[pa.Table]:
 
 
 def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
-    return dedup.fingerprint(
-        tracks,
-        job.row.tiers,
-        store=job.lake.store,
-        settings=job.lake.settings.dedup,
-        runner=job.runner,
-        advance=job.advance,
-    )
+    how = {"tiers": job.row.tiers, "settings": job.lake.settings.dedup, "runner": job.runner}
+    return in_slices(job, dedup.fingerprint, tracks, **how)
 
 
 def near_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
@@ -185,16 +186,16 @@ def _retry_embeddings(job: Job, before: Before) -> Iterator[pa.Table]:
 
 def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
     lake = job.lake
-    return embed.embed(
+    return in_slices(
+        job,
+        embed.embed,
         tracks,
-        job.modality,
+        modality=job.modality,
         encoder=lake.encoder_of(job.modality),
-        store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
         encoders=lake.parts.encoders,
         runner=job.runner,
-        advance=job.advance,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -19,7 +20,8 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.schemas import conform, empty
 from mmlake.steps import row_versions
-from mmlake.steps.former import Former, former_tables, kept_path
+from mmlake.steps.begun import Begun
+from mmlake.steps.former import Former, begun_tables, former_tables, keep_versions
 from mmlake.steps.row_versions import RowVersions
 from mmlake.steps.step import Before, Job, Step, input_versions
 from mmlake.table_files import check_key, in_order, narrowed
@@ -82,11 +84,10 @@ def run_step(
         _LOG.info("%s: unchanged, %d rows", slot, before.num_rows, extra={"slot": slot})
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
-    started, runner, meter = Stopwatch(of_thread=step.in_workers), lake.runner, Meter()
+    started, meter = Stopwatch(of_thread=step.in_workers), Meter()
     if step.gpu:
         lake.executor.taken_cpu_s()  # what was for another table
-    if isinstance(runner, WorkerPool):
-        runner = runner.metered(meter)
+    runner = lake.runner.metered(meter) if isinstance(lake.runner, WorkerPool) else lake.runner
     job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
     versions = _row_versions(step, job, inputs) if step.is_made_by_rows else None
     part = None
@@ -94,9 +95,10 @@ def run_step(
         part = _retried(step, job, before, wanted)
     elif versions is not None and not force:
         part = _changed(step, job, inputs, versions, wanted)
+    begun = None if same or versions is None else Begun(step, job, inputs, versions, partial(_spent, started, meter))
     with ExitStack() as stack:
         stack.enter_context(lake.naming_blobs())
-        with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
+        with _batch(job, begun) as job:
             made = step.make(job) if part is None or step.remake is None else step.remake(job, part.before)
             made = made if isinstance(made, pa.Table) else _whole_or_parts(step, made)
             if not isinstance(made, pa.Table):
@@ -104,7 +106,7 @@ def run_step(
         table = made if isinstance(made, pa.Table) else made.read(_checked(step))
         accounted = step.check(job, table)
         helped_s = lake.executor.taken_cpu_s() if step.gpu and step.in_workers else 0.0
-        spent = started.fields(workers_cpu_s=meter.cpu_s + helped_s)
+        spent = _spent(started, meter, helped_s)
         stamp = (lake.tables.write if isinstance(made, pa.Table) else lake.tables.name)(
             slot,
             step.schema,
@@ -119,10 +121,21 @@ def run_step(
             **(spent if part is None else _with_taken_over(spent, part)),
         )
     if versions is not None:
-        row_versions.keep(kept_path(lake, slot, "rows"), versions, _made_for(lake, slot, stamp))
+        keep_versions(lake, slot, stamp, versions)
     lake.retries.fulfilled(slot, None if part is None else _tried(step, table, part, wanted), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, spent["seconds"], extra={"slot": slot})
     return Made(slot, stamp, False, inputs, 0 if part is None else part.before.num_kept)
+
+
+@contextmanager
+def _batch(job: Job, begun: Begun | None) -> Iterator[Job]:
+    """Within it small blobs share a pack, durable before the stamp names them. The job's rows are kept."""
+    with job.lake.store.batch(), nullcontext(job) if begun is None else begun.keeping() as kept:
+        yield kept
+
+
+def _spent(started: Stopwatch, meter: Meter, helped_s: float = 0.0) -> dict[str, Any]:
+    return started.fields(workers_cpu_s=meter.cpu_s + helped_s)
 
 
 def _whole_or_parts(step: Step, parts: Iterable[pa.Table]) -> pa.Table | Iterator[pa.Table]:
@@ -161,12 +174,12 @@ def _changed(
     step: Step, job: Job, inputs: Mapping[str, str], versions: RowVersions, wanted: frozenset[str]
 ) -> _Part | None:
     """The rows whose inputs changed, and those that were asked for; None where the whole table has to be made: for
-    other code, settings, schema or parts, where nothing was kept, and where hardly anything stands."""
+    other code, settings, schema or parts, where nothing was kept, and where hardly anything stands of a table that was
+    finished."""
     left, stands, seconds, cpu_seconds = versions, list[_Stands](), 0.0, 0.0
-    for former in former_tables(job.lake, Slot(step.name, job.modality, job.shard)):
-        known = row_versions.kept(
-            kept_path(job.lake, former.slot, "rows"), _made_for(job.lake, former.slot, former.stamp)
-        )
+    slot = Slot(step.name, job.modality, job.shard)
+    for former in (*begun_tables(job.lake, slot), *former_tables(job.lake, slot)):
+        known = row_versions.kept(former.versions, former.made_for(job.lake))
         if known is None or not _is_made_alike(step, job, former.stamp, inputs):
             continue
         stand = left.same_as(known)
@@ -180,7 +193,8 @@ def _changed(
         seconds, cpu_seconds = seconds + share * former.stamp.seconds, cpu_seconds + share * former.stamp.cpu_seconds
         left = left.filter(pc.invert(stand))
     num, num_left = len(versions.keys), len(left.keys)
-    if not stands or num - num_left < _LEAST_TAKEN_OVER * max(num, 1):
+    is_begun = any(one.former.is_begun for one in stands)
+    if not stands or (num - num_left < _LEAST_TAKEN_OVER * max(num, 1) and not is_begun):
         return None
     job.advance(num - num_left)
     rows = Before(
@@ -234,10 +248,6 @@ def _with_taken_over(spent: Mapping[str, Any], part: _Part) -> dict[str, Any]:
         "seconds": round(spent["seconds"] + part.seconds, 4),
         "cpu_seconds": round(spent["cpu_seconds"] + part.cpu_seconds, 4),
     }
-
-
-def _made_for(lake: Lake, slot: Slot, stamp: Stamp) -> dict[str, str]:
-    return {"slot": str(slot), "table": stamp.data_version, "hashes": lake.row_hashes.release}
 
 
 def _logged(slot: Slot, advance: Advance) -> Advance:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from mmlake import contracts, schemas, voices
+from mmlake.steps.begun import in_slices
 from mmlake.steps.preprocess import among, by_one_model, retried
 from mmlake.steps.step import Before, Job
 
@@ -22,7 +23,7 @@ def retry_speakers(job: Job, before: Before) -> pa.Table | Iterator[pa.Table]:
 
 def _speakers_of(job: Job, tracks: pa.Table) -> pa.Table:
     assert job.row.diarizer is not None
-    return job.row.diarizer(tracks, store=job.lake.store, settings=job.lake.settings.speakers, advance=job.advance)
+    return in_slices(job, job.row.diarizer, tracks, settings=job.lake.settings.speakers)
 
 
 def check_speakers(job: Job, found: pa.Table) -> int:

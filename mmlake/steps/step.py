@@ -26,6 +26,10 @@ from mmlake.tables import ALL, Slot, Stamp, joint_version
 _PRIORITIES = "landing/priorities"  # an input of steps that read them
 
 
+def _as_they_are(rows: pa.Table) -> pa.Table:
+    return rows
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One table to make: what a step's function is given."""
@@ -35,6 +39,8 @@ class Job:
     shard: str
     advance: Advance
     runner: Runner  # where items are decoded
+    # rows that are finished -> the same, once they are where a run that goes on from here finds them
+    keep: Callable[[pa.Table], pa.Table] = _as_they_are
 
     @property
     def row(self) -> Modality:

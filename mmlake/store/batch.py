@@ -75,11 +75,7 @@ class Batch:
             self._depths[thread] -= 1
             if not self._depths[thread]:
                 del self._depths[thread]
-                try:
-                    if self._settle is not None:
-                        self._settle()
-                finally:
-                    self.seal()
+                self.flush()
 
     def __contains__(self, digest: Digest) -> bool:
         return digest in self._pending
@@ -125,6 +121,15 @@ class Batch:
                 return None
             entry, extension = found
             return Record(digest, extension, self._file.read_back(entry.offset, entry.size_bytes))
+
+    def flush(self) -> None:
+        """Make durable what was put so far; the batches stay open."""
+        with self._lock:
+            try:
+                if self._settle is not None:
+                    self._settle()
+            finally:
+                self.seal()
 
     def seal(self) -> None:
         """Turn what waits into a pack, durable when this returns. On an OSError all of it is lost, and the next put

@@ -16,6 +16,7 @@ from typing import IO
 from mmlake.errors import BlobCorrupt, BlobMissing
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
+from mmlake.store.batch import Batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,8 @@ class StoreStats:
 class Blobs(ABC):
     """Immutable blobs by the SHA-256 of their bytes. Any number of threads and processes may put and read at once."""
 
+    _batch: Batch
+
     @abstractmethod
     def put(self, data: bytes | memoryview, *, extension: str = "bin") -> Digest:
         """The digest of the bytes, durable in the store when this returns; inside of a `batch`, when that ends. Bytes
@@ -51,7 +54,6 @@ class Blobs(ABC):
         head: bytes that were taken from the front of the stream already, to detect their type.
         """
 
-    @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
         """While this lasts, small blobs go into one pack, and this object finds them at once; durable, and seen by
         other objects, when it ends.
@@ -61,6 +63,12 @@ class Blobs(ABC):
         Its end raises OSError where the pack cannot be written, and none of its small blobs are then in the store; or
         where a directory cannot be synced, and large blobs are then visible, but may not survive a power cut.
         """
+        return self._batch.open(self.location)
+
+    def flush(self) -> None:
+        """Make durable what the batches of this object have put so far, and seen by other objects. Raises as the end of
+        a batch does."""
+        self._batch.flush()
 
     @abstractmethod
     def open(self, digest: Digest) -> IO[bytes]:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -77,10 +77,6 @@ class BlobStore(Blobs):
             if not (self._batch.takes(size) and self._batch.add(digest, file.buffered(), extension=extension)):
                 self._loose.commit(file, digest, extension, is_settled_later=self._batch.is_ours)
         return digest, size
-
-    def batch(self) -> AbstractContextManager[None]:
-        """See `Blobs.batch`."""
-        return self._batch.open(self.location)
 
     def read(self, digest: Digest) -> bytes:
         """The blob's bytes, checked against its name; of several copies a sound one. Raises BlobMissing,

@@ -19,7 +19,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -131,10 +131,6 @@ class S3Store(Blobs):
             )
         else:
             self._remember(digest, found)
-
-    def batch(self) -> AbstractContextManager[None]:
-        """See `Blobs.batch`."""
-        return self._batch.open(self.location)
 
     def open(self, digest: Digest) -> IO[bytes]:
         """See `Blobs.open`. A packed blob is whole in memory."""

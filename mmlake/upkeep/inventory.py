@@ -329,8 +329,9 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="kept",
-        places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/*.hashed", "kept/aside/*"),
-        what="joins of near duplicates, what tables were made from, blobs that files became, shards that were hashed",
+        places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/*.hashed", "kept/aside/*", "kept/begun/*"),
+        what="joins of near duplicates, what tables were made from, blobs that files became, shards that were hashed, "
+        "rows of tables that were begun",
         checked="a SHA-256 in front; a damaged one is never used",
         rebuilt="joining, making, reading and hashing all at the next change; may be deleted at any time",
         units=names.kept,

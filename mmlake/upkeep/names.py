@@ -158,7 +158,9 @@ def cuts(lake: Lake) -> list[str]:
 
 
 def kept(lake: Lake) -> list[str]:
-    return files_below(lake.root / "kept", "**/*.join", "**/*.rows", "**/*.files", "*.hashed", "aside/**/*.*")
+    return files_below(
+        lake.root / "kept", "**/*.join", "**/*.rows", "**/*.files", "*.hashed", "aside/**/*.*", "begun/**/*.*"
+    )
 
 
 def retries(lake: Lake) -> list[str]:

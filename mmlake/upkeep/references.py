@@ -19,7 +19,7 @@ from mmlake.lake import Lake
 from mmlake.publish import pinned_probes
 from mmlake.publish.pins import pinned_blobs
 from mmlake.records import Digest, is_digest
-from mmlake.steps import aside_tables
+from mmlake.steps import all_begun, aside_tables
 
 
 def marks_of(digests: Iterable[Digest]) -> np.ndarray:
@@ -45,7 +45,9 @@ def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:
 def _named(lake: Lake) -> Iterator[list[Digest]]:
     """Every list of digests that keeps blobs alive, one in memory at a time."""
     of_tracks = ["digest", "audio_digest", "frames_digest", "keyframes"]
-    for tables, modality in itertools.product((lake.tables, aside_tables(lake)), lake.parts.modalities):
+    for tables, modality in itertools.product(
+        (lake.tables, aside_tables(lake), *all_begun(lake)), lake.parts.modalities
+    ):
         for items in tables.scan_parts("items", modality, columns=["digest", "parent_digest"]):
             yield _digests(items, "digest") + _digests(items, "parent_digest")
         for tracks in tables.scan_parts("tracks", modality, columns=of_tracks):
