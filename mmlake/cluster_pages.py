@@ -120,9 +120,8 @@ def write_cluster(lake: Lake, cluster: Cluster, path: Path, *, limit: int) -> in
     """Write the page: the survivor, and of its duplicates the `limit` nearest with pictures, players and texts; a
     line about each is in its table, of many the furthest. Returns how many are shown."""
     shown = cluster.members[:limit]
-    wanted = ", ".join(f"'{digest}'" for digest in (cluster.survivor, *(row["digest"] for row in shown)))
-    found = lake.catalog.read(list(EXAMPLE_COLUMNS), where=f"digest IN ({wanted})").to_pylist()
-    rows = {row["digest"]: row for row in found if row["modality"] == cluster.modality}
+    found = lake.catalog.rows_of([cluster.survivor, *(row["digest"] for row in shown)], EXAMPLE_COLUMNS)
+    rows = {digest: row for digest, row in found.items() if row["modality"] == cluster.modality}
     if cluster.survivor not in rows:
         raise SettingsError(f"the catalog of {lake.root} lacks {cluster.survivor}; `mmlake run` brings it up to date")
     examples = Examples.of(lake)

@@ -142,9 +142,8 @@ def write_review(lake: Lake, drawn: Sequence[Drawn], folder: Path) -> tuple[Path
 
 def _examples(lake: Lake, drawn: Sequence[Drawn]) -> list[Example]:
     """The units as a page shows them, with their numbers and nothing that says what a rule found."""
-    wanted = ", ".join(f"'{digest}'" for digest in sorted({unit.digest for unit in drawn}))
-    rows = lake.catalog.read(list(EXAMPLE_COLUMNS), where=f"digest IN ({wanted})").to_pylist()
-    by_key = {(row["digest"], row["modality"]): row for row in rows}
+    rows = lake.catalog.rows_of({unit.digest for unit in drawn}, EXAMPLE_COLUMNS)
+    by_key = {(digest, row["modality"]): row for digest, row in rows.items()}
     examples, made = Examples.of(lake, image_side_px=_IMAGE_SIDE_PX), []
     for number, unit in enumerate(drawn, 1):
         row = by_key[unit.digest, unit.modality] | {"status": "ok", "reason": None, "tier": None}

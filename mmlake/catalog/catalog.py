@@ -10,7 +10,7 @@ modality, stays.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -38,7 +38,7 @@ from mmlake.records import STATUSES, is_digest
 _REMEDY = "run `mmlake run`, which makes it again from the tables"
 _KEY_MARK = b"lance-schema:unenforced-primary-key:position"
 _BATCH_ROWS = 4_096
-_DELETE_BATCH = 500  # digests per IN list
+_BATCH = 500  # digests per IN list
 
 
 class Catalog:
@@ -90,8 +90,8 @@ class Catalog:
                 return 0
             stored = _columns(table, ["digest"], where=_of(modality))["digest"].to_pylist()
             absent = sorted(set(stored) - set(digests))
-            for start in range(0, len(absent), _DELETE_BATCH):
-                table.delete(_among(absent[start : start + _DELETE_BATCH]))
+            for start in range(0, len(absent), _BATCH):
+                table.delete(_among(absent[start : start + _BATCH]))
         return len(absent)
 
     def search(
@@ -117,14 +117,9 @@ class Catalog:
             raise SettingsError(f"limit is {limit}, expected at least 1")
         if (table := self._open()) is None:
             return searching.no_rows()
+        depth = self.settings.fusion_depth
         query = searching.Query(
-            text=text,
-            vector=vector,
-            encoder=encoder,
-            where=where,
-            modality=modality,
-            limit=limit,
-            depth=self.settings.fusion_depth,
+            text=text, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit, depth=depth
         )
         return searching.run(table, query)
 
@@ -134,6 +129,19 @@ class Catalog:
             return CATALOG_SCHEMA.empty_table() if columns is None else STORED.empty_table().select(columns)
         found = _columns(table, columns or searching.readable(table), where=self._opened.checked(table, where))
         return found.sort_by("digest") if "digest" in found.column_names and found.num_rows else found
+
+    def scan(self, columns: list[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows a part at a time, in the order in which they lie."""
+        if (table := self._open()) is not None:
+            yield from _batches(table, columns, where=self._opened.checked(table, where))
+
+    def rows_of(self, digests: Collection[str], columns: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Digest -> its row, of those that there are, however many are asked for."""
+        wanted, found, table = sorted(filter(is_digest, digests)), dict[str, dict[str, Any]](), self._open()
+        for start in range(0, len(wanted) if table is not None else 0, _BATCH):
+            rows = _columns(table, list(columns), where=_among(wanted[start : start + _BATCH]))
+            found |= {row["digest"]: row for row in rows.to_pylist()}
+        return found
 
     def get(self, digest: str) -> dict[str, Any] | None:
         """The row of the digest as a dict without vectors, or None."""
@@ -372,9 +380,13 @@ def _as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _columns(table: Any, columns: list[str], where: str | None = None) -> pa.Table:
-    query = table.search().select(columns)
     # not `to_arrow`, which asks Lance for the schema five times more, to find columns of blobs
-    return (query.where(where) if where else query).limit(None).to_batches().read_all()
+    return _batches(table, columns, where).read_all()
+
+
+def _batches(table: Any, columns: list[str], where: str | None = None) -> pa.RecordBatchReader:
+    query = table.search().select(columns)
+    return (query.where(where) if where else query).limit(None).to_batches()
 
 
 def _among(digests: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mmlake.evaluate.decision import compare
 from mmlake.evaluate.distortions import distort_image, distort_samples
 from mmlake.evaluate.isolation import isolation, loneliest
-from mmlake.evaluate.probes import Probe, ProbeSet, build_probes
+from mmlake.evaluate.probes import Probe, ProbeSet, build_probes, lot, middle_words
 from mmlake.evaluate.scores import score_probes, summarize
 from mmlake.evaluate.settings import EvaluateSettings
 from mmlake.evaluate.shape import cluster, describe_clusters, diversity
@@ -26,6 +26,8 @@ __all__ = [
     "diversity",
     "isolation",
     "loneliest",
+    "lot",
+    "middle_words",
     "score_probes",
     "summarize",
 ]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.errors import SettingsError
+from mmlake.evaluate.kmeans import is_finite_matrix
 
 _AT_ONCE = 1_024  # units compared with all reference units: 80 MB
 _MOST_REFERENCES = 20_000
@@ -69,23 +70,22 @@ def loneliest(vectors_ND: NDArray[np.float32], *, seed: int, count: int, num_nei
 
 class _Space:
     """Units and those that they are compared with: all, of more than 20,000 so many, drawn by the seed. It takes a copy
-    of the vectors, and 80 MB while it compares."""
+    of the vectors of these, and 80 MB while it compares; the others may lie in a file."""
 
     def __init__(self, vectors_ND: NDArray[np.float32], seed: int, num_neighbours: int) -> None:
         """Raises SettingsError."""
-        if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
+        if not is_finite_matrix(vectors_ND):
             raise SettingsError(
                 f"isolation: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop "
                 "rows without a vector first"
             )
         num = len(vectors_ND)
-        lengths = np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)
-        self._units_ND = (vectors_ND / lengths).astype(np.float32, copy=False)
+        self._vectors_ND = vectors_ND
         self._references_R = np.arange(num)
         if num > _MOST_REFERENCES:
             chosen = np.random.default_rng(seed).choice(num, _MOST_REFERENCES, replace=False)
             self._references_R = np.sort(chosen)
-        self._of_RD = self._units_ND[self._references_R]
+        self._of_RD = self._of_length_1(self._references_R)
         self._place_N = np.full(num, -1)
         self._place_N[self._references_R] = np.arange(len(self._references_R))
         self._count = min(num_neighbours, len(self._references_R) - 1)
@@ -118,12 +118,18 @@ class _Space:
 
     def _cosines(self, rows_U: NDArray[np.int64], part: slice) -> NDArray[np.float32]:
         """Of units and some of the reference units; no unit is its own neighbour."""
-        cosines: NDArray[np.float32] = self._units_ND[rows_U] @ self._of_RD[part].T
+        cosines: NDArray[np.float32] = self._of_length_1(rows_U) @ self._of_RD[part].T
         own = self._place_N[rows_U] - (part.start or 0)
         own[self._place_N[rows_U] < 0] = -1
         there = np.flatnonzero((own >= 0) & (own < cosines.shape[1]))
         cosines[there, own[there]] = -np.inf
         return cosines
+
+    def _of_length_1(self, rows_U: NDArray[np.int64]) -> NDArray[np.float32]:
+        vectors_UD = self._vectors_ND[rows_U]
+        lengths = np.maximum(np.linalg.norm(vectors_UD, axis=1, keepdims=True), 1e-12)
+        units_UD: NDArray[np.float32] = (vectors_UD / lengths).astype(np.float32, copy=False)
+        return units_UD
 
     def _highest(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
         cosines.partition(cosines.shape[1] - self._count, axis=1)  # in place: a copy would be another 80 MB

@@ -20,6 +20,14 @@ _START_ROWS_PER_CLUSTER = 16
 _DECIMALS = 9
 
 
+def is_finite_matrix(vectors_ND: np.ndarray) -> bool:
+    """Whether it has rows of equal length, all of them numbers. Asked a block at a time: what lies in a file stays
+    there."""
+    return vectors_ND.ndim == 2 and all(
+        np.isfinite(vectors_ND[start : start + _BLOCK_ROWS]).all() for start in range(0, len(vectors_ND), _BLOCK_ROWS)
+    )
+
+
 # N vectors, D embedding, K clusters
 def kmeans(
     vectors_ND: np.ndarray, num_clusters: int, *, seed: int, max_iterations: int = 25

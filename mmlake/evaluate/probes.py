@@ -129,7 +129,7 @@ def build_probes(
     probes: list[Probe] = []
     for modality in modalities:
         survivors = sorted(
-            (survivor for kind, survivor in clusters if kind == modality), key=lambda survivor: _lot(seed, survivor)
+            (survivor for kind, survivor in clusters if kind == modality), key=lambda survivor: lot(seed, survivor)
         )
         known = _KnownItems(modality=modality, query_words=query_words, negatives=hard_negatives or {})
         routes = (["own"] if modality == "text" or modality in DISTORTIONS else []) + (
@@ -201,7 +201,8 @@ def _pairs(sentence: str) -> list[str]:
     return [sentence[at : at + 2] for at in range(0, len(sentence), 2)]
 
 
-def _lot(seed: int, survivor: Digest) -> str:
+def lot(seed: int, survivor: Digest) -> str:
+    """By which the clusters that probes are made of are drawn, the smallest first."""
     # A keyed hash instead of a generator's draw: a corpus that grows keeps most of its probes, whatever the order of
     # arrival.
     return hashlib.sha256(f"{seed}:{survivor}".encode()).hexdigest()

@@ -69,7 +69,9 @@ def score_probes(
     asked = sorted(probes, key=lambda probe: probe.id)
     order = sorted(range(len(corpus_digests)), key=lambda index: corpus_digests[index])
     digests = [corpus_digests[index] for index in order]
-    vectors_ND = np.asarray(corpus_vectors, dtype=np.float32)[order] if order else np.empty((0, 0), dtype=np.float32)
+    vectors_ND = np.asarray(corpus_vectors, dtype=np.float32) if order else np.empty((0, 0), dtype=np.float32)
+    if order != list(range(len(order))):  # those that are in order may lie in a file, and stay there
+        vectors_ND = vectors_ND[order]
     owners = [cluster_of.get(digest, digest) for digest in digests]
     place_of = {digest: place for place, digest in enumerate(digests)}
     places_of: dict[Digest, list[int]] = {}  # owner -> where its members stand

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from mmlake.errors import SettingsError
-from mmlake.evaluate.kmeans import kmeans
+from mmlake.evaluate.kmeans import is_finite_matrix, kmeans
 from mmlake.letters import words
 from mmlake.records import Digest
 
 _DECIMALS = 4
 _MAX_CLUSTERS = 256
+_BLOCK_ROWS = 4_096  # vectors that are compared with a centroid at once
 _LEAST_LETTERS = 3  # of a term
 
 
@@ -64,7 +65,7 @@ def cluster(
     """The clusters of the vectors. num_clusters None or 0: about sqrt(N), 2 to 256. Raises SettingsError on vectors
     that are not finite."""
     vectors_ND = np.asarray(vectors_ND)
-    if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
+    if not is_finite_matrix(vectors_ND):
         raise SettingsError(
             f"diversity: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop "
             "rows without a vector first"
@@ -111,11 +112,11 @@ def describe_clusters(
     digests: Sequence[Digest],
     *,
     vectors_ND: np.ndarray,
-    texts: Sequence[str] | None = None,
+    texts: Mapping[int, str] | None = None,
     num_terms: int = 4,
 ) -> list[dict[str, Any]]:
     """One dict per cluster that is not empty: cluster, size, fraction, representative (digest nearest to the
-    centroid), terms (words that set it apart; needs texts)."""
+    centroid), terms (words that set it apart; needs texts). texts: row -> its text; of many rows a sample does."""
     terms = _terms(texts, clustering, num_terms=num_terms) if texts is not None else {}
     total = len(clustering.assignment_N)
     rows = []
@@ -123,36 +124,48 @@ def describe_clusters(
         if not size:
             continue
         members = np.flatnonzero(clustering.assignment_N == number)
-        offsets = np.asarray(vectors_ND[members], dtype=np.float64) - clustering.centroids_KD[number]
-        distances = np.round(np.einsum("nd,nd->n", offsets, offsets), 9)
-        _, representative = min(zip(distances.tolist(), (digests[index] for index in members.tolist()), strict=True))
         rows.append(
             {
                 "cluster": number,
                 "size": size,
                 "fraction": round(size / total, _DECIMALS),
-                "representative": representative,
+                "representative": _nearest(vectors_ND, members, clustering.centroids_KD[number], digests),
                 "terms": terms.get(number, []),
             }
         )
     return rows
 
 
+def _nearest(vectors_ND: np.ndarray, members: np.ndarray, centroid_D: np.ndarray, digests: Sequence[Digest]) -> Digest:
+    """The digest of the member nearest to the centroid, the smallest of equally near ones."""
+    found: list[tuple[float, Digest]] = []
+    for start in range(0, len(members), _BLOCK_ROWS):
+        rows = members[start : start + _BLOCK_ROWS]
+        offsets = np.asarray(vectors_ND[rows], dtype=np.float64) - centroid_D
+        distances = np.round(np.einsum("nd,nd->n", offsets, offsets), 9)
+        least = distances.min()
+        found.append((float(least), min(digests[row] for row in rows[distances == least].tolist())))
+    return min(found)[1]
+
+
 def _default_clusters(num_items: int) -> int:
     return min(max(round(math.sqrt(num_items)), 2), _MAX_CLUSTERS)
 
 
-def _terms(texts: Sequence[str], clustering: Clustering, *, num_terms: int) -> dict[int, list[str]]:
+def _terms(texts: Mapping[int, str], clustering: Clustering, *, num_terms: int) -> dict[int, list[str]]:
     """Per cluster, the words whose share of its texts exceeds what their idf would lead to expect."""
     documents: Counter[str] = Counter()
     inside: dict[int, Counter[str]] = {}
-    for text, number in zip(texts, clustering.assignment_N.tolist(), strict=True):
+    sizes: Counter[int] = Counter()
+    for row, text in texts.items():
+        number = int(clustering.assignment_N[row])
         found = {word for word in words(text.lower()) if len(word) >= _LEAST_LETTERS}
         documents.update(found)
         inside.setdefault(number, Counter()).update(found)
+        sizes[number] += 1
     best = {}
     for number, counts in inside.items():
-        size = clustering.histogram[number]
+        size = sizes[number]
         scored = [
             (-(count / size) * math.log(len(texts) / documents[word]), word)
             for word, count in counts.items()

@@ -15,7 +15,6 @@ from mmlake.publish.titles import TITLE_COLUMNS, title_with_text
 from mmlake.records import ADMITTED
 
 _DESCRIBED = ["digest", "sources", *TITLE_COLUMNS]
-_AT_ONCE = 1_000  # digests of one question
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +39,7 @@ def outliers(lake: Lake, *, modalities: Sequence[str], count: int) -> list[Outli
         rows = lake.catalog.read(["digest", "status", "is_survivor"], where=f"modality = '{modality}'")
         kept = pc.and_(pc.is_in(rows["status"], value_set=pa.array(sorted(ADMITTED))), rows["is_survivor"])
         kept = rows.filter(pc.fill_null(kept, False))["digest"]
-        digests, vectors = corpus_vectors(lake, modality, set(kept.to_pylist()))
+        digests, vectors = corpus_vectors(lake, modality, kept.combine_chunks())
         if len(digests) < 2:
             continue
         alone = evaluate.loneliest(vectors, seed=lake.settings.evaluate.seed, count=count)
@@ -65,9 +64,5 @@ def outliers(lake: Lake, *, modalities: Sequence[str], count: int) -> list[Outli
 
 def _facts(lake: Lake, digests: Sequence[str]) -> dict[str, tuple[str, str]]:
     """(sources, title) of each of the units."""
-    found = {}
-    for low in range(0, len(digests), _AT_ONCE):
-        names = ", ".join(f"'{digest}'" for digest in digests[low : low + _AT_ONCE])
-        for row in lake.catalog.read(_DESCRIBED, where=f"digest IN ({names})").to_pylist():
-            found[row["digest"]] = ", ".join(row["sources"] or []), title_with_text(row)
-    return found
+    rows = lake.catalog.rows_of(digests, _DESCRIBED)
+    return {digest: (", ".join(row["sources"] or []), title_with_text(row)) for digest, row in rows.items()}

@@ -21,19 +21,19 @@ from mmlake import checked_json
 from mmlake.border import Failure
 from mmlake.catalog import vector_column
 from mmlake.embed import UnusableQuery, encode_file_query, encode_text_queries
+from mmlake.engine import Engine
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
-from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
+from mmlake.evaluate import Probe, ProbeSet, distort_image, distort_samples
 from mmlake.evaluate.probes import pinned_in
 from mmlake.lake import Lake
 from mmlake.preprocess import spans_of
+from mmlake.publish.catalog_probes import catalog_probes
 from mmlake.records import ADMITTED, digest_of
 from mmlake.spans import Sound
 from mmlake.store import write_atomically
 
 VECTORS = ".vectors"
-_BATCH = 500  # digests per IN list
 _SAMPLE_RATE_HZ = 16_000  # of the audio tracks that preprocessing makes
-_COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
 
 
 def pinned_probes(lake: Lake) -> ProbeSet | None:
@@ -59,30 +59,6 @@ def ensure_probes(lake: Lake) -> ProbeSet:
     made = catalog_probes(lake)
     pin_probes(lake, made)
     return made
-
-
-def catalog_probes(lake: Lake) -> ProbeSet:
-    """The known-item probes of the catalog as it is now: of items that have a vector, since no others are found."""
-    settings = lake.settings.evaluate
-    found = {digest for modality in lake.parts.modalities for digest in _with_vector(lake, modality)}
-    rows = lake.catalog.read(_COLUMNS).to_pylist()
-    return build_probes(
-        [row for row in rows if row["digest"] in found],
-        modalities=tuple(lake.parts.modalities),
-        seed=settings.seed,
-        per_modality=settings.probes_per_modality,
-        query_words=settings.query_words,
-    )
-
-
-def _with_vector(lake: Lake, modality: str) -> list[str]:
-    """The digests of the modality's items that its encoder made a vector of."""
-    column = vector_column(lake.encoder_of(modality))
-    if column.removeprefix("vector_") not in lake.catalog.encoders():
-        return []
-    found = lake.catalog.read(["digest"], where=f"modality = '{modality}' AND {column} IS NOT NULL")
-    digests: list[str] = found.column("digest").to_pylist()
-    return digests
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
@@ -128,26 +104,37 @@ def _kept_vectors(path: Path) -> dict[str, np.ndarray] | None:
         return None
 
 
-def corpus_vectors(lake: Lake, modality: str, digests: set[str]) -> tuple[list[str], np.ndarray]:
-    """(digests, float32 vectors of shape (N, D)) of those items of the modality that have a vector, sorted by
-    digest."""
+def corpus_vectors(lake: Lake, modality: str, digests: pa.Array) -> tuple[list[str], np.ndarray]:
+    """(digests, float32 vectors of shape (N, D)) of those items of the modality that have a vector, sorted by digest.
+    Many vectors lie in a file that is mapped and has no name (`mmlake.engine.Scratch`)."""
     column = vector_column(lake.encoder_of(modality))
     if column.removeprefix("vector_") not in lake.catalog.encoders():
         return [], np.empty((0, 0), np.float32)
-    table = lake.catalog.read(["digest", column], where=f"modality = '{modality}' AND {column} IS NOT NULL")
-    table = table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(digests), pa.string())))
-    if not table.num_rows:
-        return [], np.empty((0, 0), np.float32)
-    vectors = table.column(column).combine_chunks()
-    return table.column("digest").to_pylist(), np.asarray(
-        vectors.flatten().to_numpy(zero_copy_only=False), np.float32
-    ).reshape(table.num_rows, -1)
+    where = f"modality = '{modality}' AND {column} IS NOT NULL"
+    found = lake.catalog.read(["digest"], where=where)["digest"]
+    found = found.filter(pc.is_in(found, value_set=digests)).combine_chunks()
+    scratch, vectors_ND = Engine(lake.root / "scratch", lake.settings.engine).scratch, np.empty((0, 0), np.float32)
+    for part in lake.catalog.scan(["digest", column], where=where):
+        if not len(vectors_ND) and len(found):
+            width = part.schema.field(column).type.list_size
+            vectors_ND = scratch.zeros(len(found) * width, np.float32).reshape(len(found), width)
+        places = pc.index_in(part["digest"], value_set=found)
+        held = pc.is_valid(places)
+        vectors = part[column].filter(held)
+        if len(vectors):
+            vectors_ND[places.drop_null().to_numpy()] = vectors.flatten().to_numpy().reshape(len(vectors), -1)
+    return found.to_pylist(), vectors_ND
 
 
-def clusters_of(lake: Lake) -> dict[str, str]:
-    """Digest -> survivor of its duplicate cluster, for all admitted items."""
-    rows = lake.catalog.read(["digest", "survivor", "status"]).to_pylist()
-    return {row["digest"]: row["survivor"] or row["digest"] for row in rows if row["status"] in ADMITTED}
+def survivors_of(lake: Lake) -> dict[str, str]:
+    """Digest -> survivor of its duplicate cluster, of all admitted items that another stands for."""
+    survivors: dict[str, str] = {}
+    for part in lake.catalog.scan(["digest", "survivor", "status"], where="survivor IS NOT NULL"):
+        goes = pc.and_(
+            pc.not_equal(part["digest"], part["survivor"]), pc.is_in(part["status"], value_set=pa.array(ADMITTED))
+        )
+        survivors.update(zip(*(part[name].filter(goes).to_pylist() for name in ("digest", "survivor")), strict=True))
+    return survivors
 
 
 def _in_words(lake: Lake, asked: Sequence[Probe], encoder: str) -> dict[str, np.ndarray]:
@@ -169,13 +156,9 @@ def _in_words(lake: Lake, asked: Sequence[Probe], encoder: str) -> dict[str, np.
 def _keyframes(lake: Lake, asked: Sequence[Probe]) -> dict[str, list[str]]:
     """Digest -> keyframes of the films and recordings (which have none) that probes ask with, as far as the catalog has
     them."""
-    digests = sorted({one.query_digest for one in asked if one.query_digest and one.kind in ("audio", "video")})
-    found: dict[str, list[str]] = {}
-    for low in range(0, len(digests), _BATCH):
-        names = ", ".join(f"'{digest}'" for digest in digests[low : low + _BATCH])
-        rows = lake.catalog.read(["digest", "keyframe_digests"], where=f"digest IN ({names})").to_pylist()
-        found |= {row["digest"]: row["keyframe_digests"] or [] for row in rows}
-    return found
+    digests = {one.query_digest for one in asked if one.query_digest and one.kind in ("audio", "video")}
+    rows = lake.catalog.rows_of(digests, ["digest", "keyframe_digests"])
+    return {digest: row["keyframe_digests"] or [] for digest, row in rows.items()}
 
 
 def _encode(

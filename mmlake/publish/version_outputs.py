@@ -190,8 +190,8 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
     """How well the version answers the frozen probes, per probe and in the mean."""
     import pyarrow.parquet as pq
 
-    probes, owners = probe_vectors.ensure_probes(lake), probe_vectors.clusters_of(lake)
-    held = set(lake.versions.items(version).column("digest").to_pylist())
+    probes, owners = probe_vectors.ensure_probes(lake), probe_vectors.survivors_of(lake)
+    held = lake.versions.items(version).column("digest").combine_chunks()
     parts, unanswered = [], 0
     for modality in lake.parts.modalities:
         vectors = probe_vectors.query_vectors(lake, probes, modality)
@@ -332,7 +332,7 @@ def _encoders(lake: Lake) -> dict[str, str]:
 
 
 def _diversity(lake: Lake, held: list[str]) -> dict[str, Any]:
-    settings, digests = lake.settings.evaluate, set(held)
+    settings, digests = lake.settings.evaluate, pa.array(held, pa.string())
     block = {}
     for modality in lake.parts.modalities:
         _, vectors_ND = probe_vectors.corpus_vectors(lake, modality, digests)

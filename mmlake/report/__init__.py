@@ -24,7 +24,7 @@ from mmlake.report.data import (
     TierCount,
     TrackExample,
 )
-from mmlake.report.media import media_type, project, thumbnail, waveform_peaks
+from mmlake.report.media import evenly, media_type, project, thumbnail, waveform_peaks
 from mmlake.report.render import Written, write_report
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "TrackExample",
     "Written",
     "is_as_written",
+    "evenly",
     "media_type",
     "project",
     "thumbnail",

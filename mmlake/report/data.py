@@ -201,6 +201,7 @@ class EmbeddingMap:
 
     modality: str
     encoder: str = ""
+    num_units: int | None = None  # where not all are points
     points: list[tuple[float, float]] = field(default_factory=list)
     clusters: list[int] = field(default_factory=list)  # one per point
     labels: list[str] = field(default_factory=list)  # one per point, shown on hover; may be empty

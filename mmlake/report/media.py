@@ -10,6 +10,7 @@ import base64
 import io
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from mmlake.media.pictures import picture_formats, shown
 
 _MAX_PIXELS = 64_000_000
+_BLOCK_ROWS = 4_096  # vectors that are projected at once
 # offset, bytes, type. SVG is not among them: it is a document, not a picture
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -73,21 +75,38 @@ def waveform_peaks(samples: np.ndarray, *, num_bins: int = 120) -> list[float]:
 
 
 # N vectors, D embedding
-def project(vectors_ND: np.ndarray) -> tuple[list[tuple[float, float]], float]:
+def project(vectors_ND: np.ndarray, *, most_points: int | None = None) -> tuple[list[tuple[float, float]], float]:
     """(points scaled to [-1, 1], share of variance that they show). Method: the first two principal components, each
-    with its largest loading positive."""
-    vectors_ND = np.asarray(vectors_ND, dtype=np.float64)
-    centred = vectors_ND - vectors_ND.mean(axis=0) if len(vectors_ND) else vectors_ND
-    points = np.zeros((len(vectors_ND), 2))
-    if len(vectors_ND) < 2 or not np.any(centred):
-        return [(float(x), float(y)) for x, y in points], 0.0
-    values, axes_DD = np.linalg.eigh(centred.T @ centred)
+    with its largest loading positive. most_points: of more vectors every n-th has a point; the components and the scale
+    are those of all, read a block at a time."""
+    num, width = vectors_ND.shape
+    shown = evenly(num, most_points)
+    mean_D = sum((block.sum(axis=0) for block in _blocks(vectors_ND)), np.zeros(width)) / max(num, 1)
+    scatter_DD = np.zeros((width, width))
+    for block in _blocks(vectors_ND):
+        block -= mean_D
+        scatter_DD += block.T @ block
+    if num < 2 or not np.any(scatter_DD):
+        return [(0.0, 0.0) for _ in shown], 0.0
+    values, axes_DD = np.linalg.eigh(scatter_DD)
     axes_D2 = axes_DD[:, ::-1][:, :2]
     axes_D2 = axes_D2 * np.sign(axes_D2[np.argmax(np.abs(axes_D2), axis=0), range(axes_D2.shape[1])])
-    points[:, : axes_D2.shape[1]] = centred @ axes_D2
+    points = np.zeros((num, 2))
+    points[:, : axes_D2.shape[1]] = np.vstack([(block - mean_D) @ axes_D2 for block in _blocks(vectors_ND)])
     scale = float(np.abs(points).max())
     fraction = float(values[::-1][:2].sum() / values.sum())
-    return [(round(float(x) / scale, 4), round(float(y) / scale, 4)) for x, y in points], round(fraction, 4)
+    chosen = points[shown.start : shown.stop : shown.step].tolist()
+    return [(round(x / scale, 4), round(y / scale, 4)) for x, y in chosen], round(fraction, 4)
+
+
+def evenly(num: int, most: int | None) -> range:
+    """Every n-th of so many places, with n as small as leaves at most `most` of them."""
+    return range(0, num, 1 if most is None else max(1, -(-num // max(most, 1))))
+
+
+def _blocks(vectors_ND: np.ndarray) -> Iterator[np.ndarray]:
+    for start in range(0, len(vectors_ND), _BLOCK_ROWS):
+        yield np.array(vectors_ND[start : start + _BLOCK_ROWS], dtype=np.float64)
 
 
 @dataclass(slots=True)

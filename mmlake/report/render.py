@@ -35,7 +35,7 @@ from mmlake.report.data import (
     TrackExample,
 )
 from mmlake.report.flow import flow
-from mmlake.report.media import Budget
+from mmlake.report.media import Budget, evenly
 from mmlake.report.pairs import pair_groups
 from mmlake.report.timeline import timeline
 from mmlake.store import write_atomically
@@ -231,9 +231,9 @@ class _View:
 
     def map(self, each: EmbeddingMap) -> dict[str, Any]:
         """A map with at most max_points points, every n-th of them, and its clusters."""
-        chosen = range(0, len(each.points), max(1, -(-len(each.points) // max(self.settings.max_points, 1))))
-        if len(chosen) < len(each.points):
-            self.left_out["points of maps"] += len(each.points) - len(chosen)
+        chosen, num_units = evenly(len(each.points), self.settings.max_points), each.num_units or len(each.points)
+        if len(chosen) < num_units:
+            self.left_out["points of maps"] += num_units - len(chosen)
         points = [each.points[place] for place in chosen]
         clusters = [each.clusters[place] for place in chosen] if each.clusters else []
         labels = [each.labels[place][:80] for place in chosen] if each.labels else []
@@ -241,7 +241,7 @@ class _View:
         title = f"{len(counts)} clusters of {each.modality}, largest first"
         return {
             **{name: getattr(each, name) for name in ("modality", "encoder", "explained_fraction", "diversity")},
-            "num_points": len(each.points),
+            "num_points": num_units,
             "num_shown": len(points),
             "picture": svg.scatter(points, clusters, labels, title=f"map of {each.modality}") if points else "",
             "histogram": svg.histogram(

@@ -18,8 +18,9 @@ from mmlake.pipeline import refresh
 from mmlake.progress import silent
 from mmlake.publish.catalog import NAME as CATALOG
 from mmlake.publish.catalog import forget_catalog
+from mmlake.publish.catalog_probes import catalog_probes
 from mmlake.publish.pins import has_readable_pins, pin, verify_pins
-from mmlake.publish.probe_vectors import catalog_probes, pin_probes
+from mmlake.publish.probe_vectors import pin_probes
 from mmlake.publish.requests import rewrite_request
 from mmlake.publish.results import read_result, result_path, write_result
 from mmlake.publish.version import VERSION_STEPS, run_version_step

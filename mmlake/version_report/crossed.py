@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from mmlake.lake import Lake
 from mmlake.report import Example, PairExample
 from mmlake.schemas.cross import KEYFRAME, TRANSCRIPT
 from mmlake.tables import Slot
+from mmlake.version_report.catalog_rows import CatalogRows
 from mmlake.version_report.examples import Examples, spread
 
 _SHOWN = 4  # of each component and modality
@@ -22,14 +23,13 @@ _TEXT_CHARS = 20_000  # of a text that is compared word by word
 Row = Mapping[str, Any]
 
 
-def crossed_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row]) -> list[PairExample]:
+def crossed_of(examples: Examples, modality: str, rows: CatalogRows) -> list[PairExample]:
     """Of each component a few pairs of what lies alone and what carries it, the least alike first, spread evenly over
     their scores."""
-    slot = Slot("cross_pairs", modality)
+    lake, slot = rows.lake, Slot("cross_pairs", modality)
     if lake.tables.stamp(slot) is None:
         return []
-    by_digest = {row["digest"]: row for row in rows}
-    known = pa.array(sorted(by_digest), pa.string())
+    known = rows.counted["digest"].combine_chunks()
     pairs = lake.tables.read(slot)
     pairs = pairs.filter(pc.and_(pc.is_in(pairs["digest"], known), pc.is_in(pairs["carrier"], known)))
     made = []
@@ -37,8 +37,10 @@ def crossed_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row
         mine = pairs.filter(pc.equal(pairs["component"], component))
         mine = mine.sort_by([("score", "ascending"), ("digest", "ascending"), ("carrier", "ascending")])
         places = spread(range(mine.num_rows), _SHOWN)
-        for row in mine.take(pa.array(places, pa.int64())).to_pylist():
-            alone, carrier = (by_digest[row[name]] for name in ("digest", "carrier"))
+        drawn = mine.take(pa.array(places, pa.int64())).to_pylist()
+        found = rows.whole([row[name] for row in drawn for name in ("digest", "carrier")])
+        for row in drawn:
+            alone, carrier = (found[row[name]] for name in ("digest", "carrier"))
             sides = _side(examples, alone), _carrier(lake, examples, row, carrier)
             made.append(_pair(row, modality, *sides, found=mine.num_rows))
     return made

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from mmlake.lake import Lake
 from mmlake.report import ClusterMember, DuplicateCluster, Example, PairExample
 from mmlake.tables import Slot
+from mmlake.version_report.catalog_rows import CatalogRows
 from mmlake.version_report.examples import Examples
 
 _CLUSTERS = 8  # per tier and modality
@@ -27,51 +28,64 @@ _TEXT_CHARS = 20_000  # of a text that is compared word by word
 Row = Mapping[str, Any]
 
 
-def clusters_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row]) -> list[DuplicateCluster]:
+def clusters_of(examples: Examples, modality: str, rows: CatalogRows) -> list[DuplicateCluster]:
     """The largest clusters of each tier, largest first."""
-    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
+    mine = rows.of_modality(modality)
+    gone = mine.filter(pc.and_(pc.is_valid(mine["tier"]), pc.is_in(mine["survivor"], value_set=_digests(mine))))
+    chosen = gone.filter(pc.is_in(gone["survivor"], value_set=pa.array(_largest(gone), pa.string())))
     members: dict[str, list[Row]] = {}
-    for row in by_digest.values():
-        if row["tier"]:
-            members.setdefault(row["survivor"], []).append(row)
-    shown: Counter[str] = Counter()
-    chosen = []
-    for survivor, others in sorted(members.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        tier = others[0]["tier"]
-        if shown[tier] < _CLUSTERS and survivor in by_digest:
-            shown[tier] += 1
-            chosen.append((by_digest[survivor], others))
-    said = _said(lake, modality, [row["digest"] for _, others in chosen for row in others])
-    return [_cluster(examples, survivor, others, said) for survivor, others in chosen]
+    for row in chosen.to_pylist():
+        members.setdefault(row["survivor"], []).append(row)
+    ordered = sorted(members.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    said = _said(rows.lake, modality, chosen["digest"].combine_chunks())
+    return [_cluster(examples, survivor, others, said, rows) for survivor, others in ordered]
 
 
-def _said(lake: Lake, modality: str, digests: Sequence[str]) -> dict[str, Row]:
+def _largest(gone: pa.Table) -> list[str]:
+    """The survivors of the largest clusters of each tier; a cluster is of the tier of its first member. gone: sorted by
+    digest."""
+    table = pa.table({"survivor": gone["survivor"], "tier": gone["tier"].cast(pa.string())})
+    sizes = table.group_by("survivor", use_threads=False).aggregate([("survivor", "count"), ("tier", "first")])
+    sizes = sizes.sort_by([("survivor_count", "descending"), ("survivor", "ascending")])
+    tiers = sizes["tier_first"]
+    each = (sizes.filter(pc.equal(tiers, tier))["survivor"][:_CLUSTERS].to_pylist() for tier in pc.unique(tiers))
+    return [survivor for some in each for survivor in some]
+
+
+def _digests(rows: pa.Table) -> pa.Array:
+    return rows["digest"].combine_chunks()
+
+
+def _said(lake: Lake, modality: str, digests: pa.Array) -> dict[str, Row]:
     """What the clusters' table says of these duplicates."""
     slot = Slot("duplicate_clusters", modality)
-    if not digests or lake.tables.stamp(slot) is None:
+    if not len(digests) or lake.tables.stamp(slot) is None:
         return {}
-    table = lake.tables.read(slot, columns=["digest", "method", "relation", "score", "reason"])
-    kept = table.filter(pc.is_in(table["digest"], value_set=pa.array(digests, pa.string())))
-    return {row["digest"]: row for row in kept.to_pylist()}
+    parts = lake.tables.parts(slot, columns=["digest", "method", "relation", "score", "reason"])
+    kept = (part.filter(pc.is_in(part["digest"], value_set=digests)) for part in parts)
+    return {row["digest"]: row for part in kept for row in part.to_pylist()}
 
 
-def _cluster(examples: Examples, survivor: Row, others: Sequence[Row], said: Mapping[str, Row]) -> DuplicateCluster:
-    shown = [examples.example(row) for row in [survivor, *others[:_SHOWN]]]
-    for example in shown[1:]:
-        example.why = said.get(example.digest, {}).get("reason") or ""
+def _cluster(
+    examples: Examples, survivor: str, others: Sequence[Row], said: Mapping[str, Row], rows: CatalogRows
+) -> DuplicateCluster:
     ordered = sorted(others, key=lambda row: (row["score"] if row["score"] is not None else 1.0, row["digest"]))
+    furthest = ordered[:_FURTHEST] if len(others) > _SHOWN else []
+    shown = [survivor, *(row["digest"] for row in others[:_SHOWN])]
+    found = rows.whole([*shown, *(row["digest"] for row in furthest)])
+    members = [examples.example(found[digest]) for digest in shown]
+    for example in members[1:]:
+        example.why = said.get(example.digest, {}).get("reason") or ""
     reasons = Counter((said.get(row["digest"], {}).get("reason") or "").partition(":")[0] for row in others)
     scores = [row["score"] for row in others if row["score"] is not None]
     return DuplicateCluster(
         tier=others[0]["tier"],
-        modality=survivor["modality"],
-        members=shown,
+        modality=others[0]["modality"],
+        members=members,
         size=len(others) + 1,
         radius=1 - min(scores) if scores else None,
         reasons=[(reason, count) for reason, count in reasons.most_common(4) if reason],
-        furthest=[_member(row, said.get(row["digest"], {})) for row in ordered[:_FURTHEST]]
-        if len(others) > _SHOWN
-        else [],
+        furthest=[_member(found[row["digest"]], said.get(row["digest"], {})) for row in furthest],
     )
 
 
@@ -86,12 +100,10 @@ def _member(row: Row, said: Row) -> ClusterMember:
     )
 
 
-def pairs_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row]) -> list[PairExample]:
+def pairs_of(examples: Examples, modality: str, rows: CatalogRows) -> list[PairExample]:
     """Of each tier and method a few pairs just above the bound and a few just below it: a seeded draw among those
     nearest to it, so that the same lake shows the same ones."""
-    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
-    known = pa.array(sorted(by_digest), pa.string())
-    made = []
+    lake, known, made = rows.lake, _digests(rows.of_modality(modality)), list[PairExample]()
     for tier, name in _TIERS.items():
         slot = Slot(name, modality)
         if lake.tables.stamp(slot) is None:
@@ -101,8 +113,10 @@ def pairs_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row])
         for method in sorted(pc.unique(pairs["method"]).to_pylist()):
             mine = pairs.filter(pc.equal(pairs["method"], method))
             seed = [lake.settings.dedup.seed, zlib.crc32(f"{tier}/{modality}/{method}".encode())]
-            for row in _next_to_bound(mine, np.random.default_rng(seed)):
-                sides = [_side(examples, by_digest[row[side]]) for side in ("left", "right")]
+            drawn = _next_to_bound(mine, np.random.default_rng(seed))
+            found = rows.whole([row[side] for row in drawn for side in ("left", "right")])
+            for row in drawn:
+                sides = [_side(examples, found[row[side]]) for side in ("left", "right")]
                 made.append(_pair(row, modality, sides))
     return made
 

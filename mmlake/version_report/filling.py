@@ -24,6 +24,7 @@ from mmlake.publish.titles import title_with_text
 from mmlake.records import ADMITTED
 from mmlake.report import (
     EmbeddingMap,
+    Example,
     FlowStep,
     ModalityRows,
     ReportData,
@@ -32,6 +33,7 @@ from mmlake.report import (
     TierCount,
 )
 from mmlake.summary import ModalitySummary, Summary, summarize
+from mmlake.version_report.catalog_rows import CatalogRows
 from mmlake.version_report.crossed import crossed_of
 from mmlake.version_report.duplicates import clusters_of, pairs_of
 from mmlake.version_report.examples import Examples, spread
@@ -41,33 +43,9 @@ from mmlake.versions import Manifest
 _OF_SOURCE = ("source", "num_units", "usable_fraction", "weighted_fraction", "causes", "lowered")
 _LONERS = 12  # units of a map that are least like the others
 _EXAMPLES = 6  # per rule, and admitted items per modality
-_COLUMNS = [
-    "digest",
-    "modality",
-    "role",
-    "sources",
-    "sample_ids",
-    "text",
-    "status",
-    "rule",
-    "reason",
-    "severity",
-    "error_code",
-    "duration_s",
-    "survivor",
-    "is_survivor",
-    "tier",
-    "score",
-    "cluster_size",
-    "preview_digest",
-    "keyframe_digests",
-    "size_bytes",
-    "kind",
-    "parent_digest",
-    "span_start_s",
-    "span_end_s",
-]
-
+_CARDS = 12  # clusters of a map
+_MAX_POINTS = report.ReportSettings().max_points
+_MAX_TEXTS = 20_000  # whose words say what sets the clusters of a map apart
 Planted = dict[tuple[str, str], tuple[int, int]]  # (tier, modality) -> duplicates planted, of these found
 
 
@@ -102,9 +80,8 @@ def _newest(lake: Lake) -> str:
 
 def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
     """Everything that the report shows."""
-    rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made, examples = lake.versions.read(version), Examples.of(lake)
-    held = set(lake.versions.items(version).column("digest").to_pylist())
+    rows, made, examples = CatalogRows.of(lake), lake.versions.read(version), Examples.of(lake)
+    held = lake.versions.items(version).column("digest").combine_chunks()
     data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
     data.samples_in_version = made.num_samples
     data.refs = [
@@ -120,32 +97,28 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         for source in one.sources
     ]
     data.rules = [
-        _rule(lake, examples, one.modality, rule=rule, count=count, rows=rows)
+        _rule(examples, one.modality, rule=rule, count=count, rows=rows)
         for one in summary.modalities
         for rule, count in one.rules.items()
     ]
     recall = made.made_with.get("recall", {})
     data.tiers = [_tier(one, tier, planted, recall) for one in there for tier in one.duplicates]
-    data.clusters = [one for name in lake.parts.modalities for one in clusters_of(lake, examples, name, rows)]
-    data.pairs = [one for name in lake.parts.modalities for one in pairs_of(lake, examples, name, rows)]
-    data.crossed = [one for name in lake.parts.modalities for one in crossed_of(lake, examples, name, rows)]
-    data.samples = [
-        examples.example(row)
-        for modality in lake.parts.modalities
-        for row in spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
-    ]
+    data.clusters = [one for name in lake.parts.modalities for one in clusters_of(examples, name, rows)]
+    data.pairs = [one for name in lake.parts.modalities for one in pairs_of(examples, name, rows)]
+    data.crossed = [one for name in lake.parts.modalities for one in crossed_of(examples, name, rows)]
+    data.samples = [one for name in lake.parts.modalities for one in _samples(examples, name, held=held, rows=rows)]
     data.tracks = tracks_of(lake, version)
     data.maps = [
         found
         for modality in lake.parts.modalities
-        if (found := _map(lake, made, modality, held=held, rows=rows, examples=examples)) is not None
+        if (found := _map(made, modality, held=held, rows=rows, examples=examples)) is not None
     ]
     _add_results(lake, version, data)
     ledger = lake_ledger(lake)
     data.costs, data.prices = ledger.to_pylist(), asdict(costs.Prices())
-    shown = next((row for row in rows if row["tier"]), rows[0] if rows else None)
-    if shown is not None:
-        story = story_of(lake, shown["digest"])
+    if rows.counted.num_rows:
+        duplicates = rows.counted["digest"].filter(pc.is_valid(rows.counted["tier"]))
+        story = story_of(lake, (duplicates if len(duplicates) else rows.counted["digest"])[0].as_py())
         data.story, data.story_text = story.to_dict(), story.to_text()
     data.facts = {
         "mmlake": __version__,
@@ -162,34 +135,37 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     return data
 
 
-def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
-    mine = [row for row in rows if row["modality"] == one.modality]
+def _headline(one: ModalitySummary, rows: CatalogRows, held: pa.Array) -> ModalityRows:
+    mine = rows.of_modality(one.modality)
     return ModalityRows(
         modality=one.modality,
         num_rows=one.num_rows,
         **one.statuses,
-        num_distinct=len(mine),
-        num_duplicates=sum(bool(row["tier"]) for row in mine),
-        num_in_version=sum(row["digest"] in held for row in mine),
-        num_bytes=sum(row["size_bytes"] or 0 for row in mine),
+        num_distinct=mine.num_rows,
+        num_duplicates=mine.num_rows - mine["tier"].null_count,
+        num_in_version=_num_among(mine, held),
+        num_bytes=pc.sum(mine["size_bytes"]).as_py() or 0,
     )
 
 
-def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> list[FlowStep]:
-    mine = [row for row in rows if row["modality"] == one.modality]
-    statuses = Counter(row["status"] for row in mine)
-    tiers = Counter(row["tier"] for row in mine if row["tier"])
-    no_bytes = one.num_rows - one.duplicates["exact"] - len(mine)
-    readable, admitted = len(mine) - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
+def _num_among(rows: pa.Table, held: pa.Array) -> int:
+    return pc.sum(pc.is_in(rows["digest"], value_set=held)).as_py() or 0
+
+
+def _flow(one: ModalitySummary, rows: CatalogRows, held: pa.Array) -> list[FlowStep]:
+    mine = rows.of_modality(one.modality)
+    statuses, tiers = _counted(mine["status"]), _counted(mine["tier"])
+    no_bytes = one.num_rows - one.duplicates["exact"] - mine.num_rows
+    readable, admitted = mine.num_rows - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
     lost = {f"{tier} duplicates": count for tier, count in sorted(tiers.items())}
-    num_held = sum(row["digest"] in held for row in mine)
+    num_held = _num_among(mine, held)
     return [
         FlowStep(
             name="items",
             num_rows=one.num_rows,
             lost={"exact duplicates": one.duplicates["exact"], "no bytes": no_bytes},
         ),
-        FlowStep(name="tracks", num_rows=len(mine), lost={"unreadable": statuses["unreadable"]}),
+        FlowStep(name="tracks", num_rows=mine.num_rows, lost={"unreadable": statuses["unreadable"]}),
         FlowStep(name="verdicts", num_rows=readable, lost={"quarantined": statuses["quarantined"]}),
         FlowStep(
             name="clusters",
@@ -200,20 +176,34 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
     ]
 
 
-def _rule(
-    lake: Lake, examples: Examples, modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
-) -> RuleCount:
-    mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
-    verdict = mine[0] if mine else {}
+def _counted(values: pa.ChunkedArray) -> Counter[str]:
+    """How often each value stands there; of null none."""
+    found = pc.value_counts(values.drop_null()).to_pylist()
+    return Counter({one["values"]: one["counts"] for one in found})
+
+
+def _rule(examples: Examples, modality: str, *, rule: str, count: int, rows: CatalogRows) -> RuleCount:
+    mine = rows.of_modality(modality)
+    first = mine["digest"].filter(pc.equal(mine["rule"], rule))[:_EXAMPLES].to_pylist()
+    found = rows.whole(first)
+    verdict = found[first[0]] if first else {}
     return RuleCount(
         rule=rule,
         modality=modality,
         severity=verdict.get("severity") or "P0",
         count=count,
         error_code=verdict.get("error_code"),
-        has_review=any(one.name == rule and one.has_bound for one in lake.parts.modality(modality).rules),
-        examples=[examples.example(row) for row in mine[:_EXAMPLES]],
+        has_review=any(one.name == rule and one.has_bound for one in rows.lake.parts.modality(modality).rules),
+        examples=[examples.example(found[digest]) for digest in first],
     )
+
+
+def _samples(examples: Examples, modality: str, *, held: pa.Array, rows: CatalogRows) -> list[Example]:
+    mine = rows.of_modality(modality)["digest"]
+    mine = mine.filter(pc.is_in(mine, value_set=held))
+    chosen = mine.take(pa.array(spread(range(len(mine)), _EXAMPLES), pa.int64())).to_pylist()
+    found = rows.whole(chosen)
+    return [examples.example(found[digest]) for digest in chosen]
 
 
 def _tier(one: ModalitySummary, tier: str, planted: Planted, recall: Mapping[str, Any]) -> TierCount:
@@ -230,50 +220,57 @@ def _tier(one: ModalitySummary, tier: str, planted: Planted, recall: Mapping[str
 
 
 def _map(
-    lake: Lake,
-    made: Manifest,
-    modality: str,
-    *,
-    held: set[str],
-    rows: list[dict[str, Any]],
-    examples: Examples,
+    made: Manifest, modality: str, *, held: pa.Array, rows: CatalogRows, examples: Examples
 ) -> EmbeddingMap | None:
+    lake = rows.lake
     digests, vectors_ND = corpus_vectors(lake, modality, held)
     if len(digests) < 3:
         return None
     settings = lake.settings.evaluate
     clustering = evaluate.cluster(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None)
-    points, explained = report.project(vectors_ND)
-    by_digest = {row["digest"]: row for row in rows}
-    texts = [by_digest[digest]["text"] or "" for digest in digests]
+    points, explained = report.project(vectors_ND, most_points=_MAX_POINTS)
+    shown = report.evenly(len(digests), _MAX_POINTS)
     described = evaluate.describe_clusters(
-        clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None
-    )
-    cards = [
-        report.ClusterCard(
-            cluster=one["cluster"],
-            size=one["size"],
-            label=", ".join(one["terms"]),
-            representative=examples.example(by_digest[one["representative"]]),
-        )
-        for one in described[:12]
-    ]
+        clustering, digests, vectors_ND=vectors_ND, texts=_texts(rows, modality, digests)
+    )[:_CARDS]
     alone = evaluate.loneliest(vectors_ND, seed=settings.seed, count=_LONERS)
+    strays = [digests[row] for row in alone.rows_U.tolist()]
+    titled = [digests[place] for place in shown]
+    found = rows.whole([*titled, *strays, *(one["representative"] for one in described)])
     return EmbeddingMap(
         uniqueness=float(np.median(evaluate.isolation(vectors_ND, seed=settings.seed).nearest_U)),
         loners=[
-            report.Loner(distance=float(distance), example=examples.example(by_digest[digests[row]]))
-            for row, distance in zip(alone.rows_U.tolist(), alone.mean_U.tolist(), strict=True)
+            report.Loner(distance=float(distance), example=examples.example(found[digest]))
+            for digest, distance in zip(strays, alone.mean_U.tolist(), strict=True)
         ],
         modality=modality,
         encoder=lake.encoder_of(modality),
+        num_units=len(digests),
         points=points,
-        clusters=[int(number) for number in clustering.assignment_N],
-        labels=[title_with_text(by_digest[digest]) for digest in digests],
+        clusters=[int(clustering.assignment_N[place]) for place in shown],
+        labels=[title_with_text(found[digest]) for digest in titled],
         explained_fraction=explained,
         diversity=dict((made.diversity or {}).get(modality, {})),
-        cards=cards,
+        cards=[
+            report.ClusterCard(
+                cluster=one["cluster"],
+                size=one["size"],
+                label=", ".join(one["terms"]),
+                representative=examples.example(found[one["representative"]]),
+            )
+            for one in described
+        ],
     )
+
+
+def _texts(rows: CatalogRows, modality: str, digests: Sequence[str]) -> dict[int, str] | None:
+    """Row -> the text of the unit, of every n-th of many; None where nobody has one."""
+    places = {digests[place]: place for place in report.evenly(len(digests), _MAX_TEXTS)}
+    wanted, texts = pa.array(places, pa.string()), dict[int, str]()
+    for part in rows.lake.catalog.scan(["digest", "text"], where=f"modality = '{modality}'"):
+        part = part.filter(pc.is_in(part["digest"], value_set=wanted))
+        texts |= {places[row["digest"]]: row["text"] or "" for row in part.to_pylist()}
+    return dict(sorted(texts.items())) if any(texts.values()) else None
 
 
 def _add_results(lake: Lake, version: str, data: ReportData) -> None:

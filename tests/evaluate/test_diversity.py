@@ -100,7 +100,10 @@ def test_terms_name_what_sets_a_cluster_apart():
     vectors = blobs([4, 3])
     texts = ["the boat harbour sails"] * 4 + ["the oven bread bakes"] * 3
     rows = describe_clusters(
-        cluster(vectors, seed=1, num_clusters=2), [str(i) for i in range(7)], vectors_ND=vectors, texts=texts
+        cluster(vectors, seed=1, num_clusters=2),
+        [str(i) for i in range(7)],
+        vectors_ND=vectors,
+        texts=dict(enumerate(texts)),
     )
     assert rows[0]["terms"] == ["boat", "harbour", "sails"]
     assert rows[1]["terms"] == ["bakes", "bread", "oven"]

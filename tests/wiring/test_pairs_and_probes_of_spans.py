@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import soundfile
 
@@ -176,7 +177,7 @@ def test_a_probe_of_a_segment_finds_the_segment(tmp_path):
     probes = ensure_probes(lake)
     queries = query_vectors(lake, probes, "audio")
     units = {row["digest"] for row in lake.tables.concat("units", "audio").to_pylist() if row["kind"] != "gap"}
-    names, known = corpus_vectors(lake, "audio", units)
+    names, known = corpus_vectors(lake, "audio", pa.array(units))
     assert {probe.query_digest for probe in probes.probes} == units and len(units) >= 3
     for probe in probes.probes:
         assert names[int(np.argmax(known @ queries[probe.id]))] == probe.query_digest
