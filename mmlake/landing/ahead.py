@@ -137,6 +137,9 @@ class AheadLanding(Landing):
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         return self._landing.directories()
 
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        return self._landing.directories_below(directory)
+
     def has(self, path: str) -> bool:
         return self._landing.has(path)
 

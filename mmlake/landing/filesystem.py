@@ -58,8 +58,12 @@ class FilesystemLanding(Landing):
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._markers.clear()
-        if self._only is not None:
-            yield ".", self.files(".")
+        return self.directories_below(".")
+
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        start = "" if directory == "." else native(directory)
+        if self._only is not None or (start and is_odd(start)):
+            yield from [(".", found)] if (found := self.files(directory)) else []
             return
 
         def listed(node: tuple[str, int]) -> tuple[list[Entry], list[tuple[str, int]]]:
@@ -75,7 +79,8 @@ class FilesystemLanding(Landing):
                 )
             return entries, [(path, depth + 1) for path in below]
 
-        for (directory, _), entries in walked(("", 0), listed, num_at_once=self.num_at_once):
+        depth = start.count("/") + 1 if start else 0
+        for (directory, _), entries in walked((start, depth), listed, num_at_once=self.num_at_once):
             if entries:
                 yield portable(directory or "."), entries
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import Entry, Landing, LeftOut, left_out_as, native, portable
+from mmlake.landing.zone import Entry, Landing, LeftOut, is_odd, left_out_as, native, portable
 
 # where huggingface_hub keeps data sets
 _CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")
@@ -37,6 +37,11 @@ class LocalLanding(Landing):
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         return self._below(".")
+
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        start = native(directory)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            yield from self._below(start) if start == "." or not is_odd(start) else ()
 
     def _below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
         pending = [directory]

@@ -60,6 +60,15 @@ class Mounts(Landing):
                 for directory, entries in zone.directories():
                     yield _below(name, directory), _moved(name, entries)
 
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        if directory == ".":
+            yield from self.directories()
+            return
+        name, zone, inside = self._find(directory)
+        with naming(name):
+            for listed, entries in zone.directories_below(inside) if zone is not None else ():
+                yield _below(name, listed), _moved(name, entries)
+
     def left_out(self) -> Iterator[LeftOut]:
         for name, zone in self.zones.items():
             with naming(name):

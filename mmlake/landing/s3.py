@@ -60,9 +60,15 @@ class S3Landing(Landing):
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._markers.clear()
         self._below.clear()
-        for directory, entries in walked(".", self._list, num_at_once=self.num_at_once):
+        return self.directories_below(".")
+
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        start = native(directory)
+        if start != "." and is_odd(start):
+            return
+        for listed, entries in walked(start, self._list, num_at_once=self.num_at_once):
             if entries:
-                yield portable(directory), entries
+                yield portable(listed), entries
 
     def files(self, directory: str) -> list[Entry]:
         path = native(directory)

@@ -83,6 +83,12 @@ class Landing(ABC):
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         """(directory, its files sorted by path), directories sorted; "." is the root."""
 
+    def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        """As `directories`, the directory at the portable path and those below it alone; none where it does not exist.
+        Storage that lists a directory at a time lists no others."""
+        inside = "" if directory == "." else f"{native(directory)}/"
+        return (one for one in self.directories() if f"{native(one[0])}/".startswith(inside))
+
     @abstractmethod
     def files(self, directory: str) -> list[Entry]:
         """The files directly in the directory at the portable path, sorted; none where it does not exist."""
@@ -114,8 +120,7 @@ class Landing(ABC):
         """Whether there is a file, or a directory with files in it or below it, at the portable path."""
         if path == "." or self.stat(path) is not None or self.files(path):
             return True
-        below = f"{native(path)}/"
-        return any(native(directory).startswith(below) for directory, _ in self.directories())
+        return any(True for _ in self.directories_below(path))
 
     def parts(self) -> list[Landing]:
         """The landing zones that it is made up of, each by itself; itself where it is one."""

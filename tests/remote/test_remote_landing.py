@@ -56,6 +56,8 @@ def test_a_prefix_is_listed_like_a_directory(client, name, landing, tmp_path) ->
     }
     upload(client, name, {f"zone/{key}": data for key, data in files.items()} | {"zonebeside/x": b"8", "y": b"9"})
     assert list(listed(landing).items()) == list(listed(as_landing(make.land(tmp_path / "zone", files))).items())
+    assert [one for one, _ in landing.directories_below("a")] == ["a", "a/b"]
+    assert not list(landing.directories_below("none")) and not list(landing.directories_below("../zone"))
 
 
 def test_an_entry_has_size_time_and_etag(client, name, landing) -> None:

@@ -171,14 +171,20 @@ class FileTable(ABC):
     @cached_property
     def _packed(self) -> MemberNames:
         """What members of archives may be called in its records."""
-        inside, landing = "" if self.home == "." else f"{self.home}/", self.reading.landing
+        landing, table = self.reading.landing, self.entry
         placement, found = Placement(landing, self.reading.parsed), list[tuple[Entry, bool]]()
-        if self.entry is not None:
-            for directory, entries in landing.directories():
+        if table is not None:
+            for directory, entries in self.directories():
                 placement.learn(directory, entries)
-                if f"{directory}/".startswith(inside):
-                    found += placement.archives_of(self.entry, directory)
+                found += placement.archives_of(table, directory)
         return packed_media.named_in(self, found, landing, limit_bytes=self.reading.settings.max_shard_bytes)
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        """The directories in which what it describes may lie, with their files."""
+        inside = "" if self.home == "." else f"{self.home}/"
+        # one whose name is no UTF-8 lies below by its bytes alone: no path in the file leads there
+        found = self.reading.landing.directories_below(self.home)
+        return (one for one in found if f"{one[0]}/".startswith(inside))
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
         """(path in the file, why it is none of those that the file describes)."""

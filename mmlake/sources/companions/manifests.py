@@ -187,13 +187,12 @@ class Manifest(FileTable):
     @cached_property
     def _known(self) -> MemberNames:
         """What all media below its directory may be called."""
-        inside, hashes = "" if self.home == "." else f"{self.home}/", array("q")
-        for directory, entries in self.reading.landing.directories():
-            if f"{directory}/".startswith(inside):
-                places = self.places(directory)
-                for entry in filter(lambda entry: is_media_name(entry.name), entries):
-                    keys = self.keys_of(composed(printable(entry.name)), places)
-                    hashes.extend(hash(label_of(key)) for key in keys)
+        hashes = array("q")
+        for directory, entries in self.directories():
+            places = self.places(directory)
+            for entry in filter(lambda entry: is_media_name(entry.name), entries):
+                keys = self.keys_of(composed(printable(entry.name)), places)
+                hashes.extend(hash(label_of(key)) for key in keys)
         return MemberNames(np.array(hashes, np.int64))
 
     def _missing(self, index: FileRecords) -> Iterator[tuple[str, str]]:
