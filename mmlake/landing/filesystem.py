@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.walk import walked
+from mmlake.landing.walk import KnownDirectories, walked
 from mmlake.landing.zone import MARKERS, Entry, Landing, is_odd, left_out_as, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.connections import RemoteConnections
@@ -49,6 +49,7 @@ class FilesystemLanding(Landing):
         self._storage = Storage(address, settings=self._remote, connections=self._connections, retries=retries)
         self.location = self._storage.location
         self._markers: dict[str, set[str]] = {}  # native directory -> the markers that its last listing found
+        self._known = KnownDirectories()
 
     @cached_property
     def _only(self) -> str | None:
@@ -58,6 +59,7 @@ class FilesystemLanding(Landing):
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._markers.clear()
+        self._known.clear()
         return self.directories_below(".")
 
     def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
@@ -89,7 +91,7 @@ class FilesystemLanding(Landing):
         if self._only is not None:
             found = self._storage.info(self._storage.root) if not plain else None
             return [] if found is None else [_entry(self._only, found)]
-        listed = None if plain and is_odd(plain) else self._list(plain)
+        listed = None if plain and (is_odd(plain) or self._known.lack(plain)) else self._list(plain)
         return [] if listed is None else listed[0]
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]] | None:
@@ -114,6 +116,7 @@ class FilesystemLanding(Landing):
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
         self._markers[directory] = markers
+        self._known.note(directory or ".", below)
         return sorted(entries.values(), key=lambda entry: entry.path), [
             f"{directory}/{name}".lstrip("/") for name in sorted(below)
         ]

@@ -15,7 +15,7 @@ from functools import partial
 from typing import IO, Any, cast
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing.walk import walked
+from mmlake.landing.walk import KnownDirectories, walked
 from mmlake.landing.zone import MARKERS, Entry, Landing, left_out_as, native, odd_entry, portable
 from mmlake.remote import sums
 from mmlake.remote.bucket import Bucket, ObjectInfo
@@ -55,11 +55,11 @@ class S3Landing(Landing):
         self._root = f"{self._address.prefix}/" if self._address.prefix else ""
         self._verified = set[str]()  # identities of objects
         self._markers: dict[str, dict[str, Entry]] = {}  # directory -> the markers that its last listing found
-        self._below: dict[str, frozenset[str]] = {}  # the same with names of directories, hidden ones left out
+        self._known = KnownDirectories()
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         self._markers.clear()
-        self._below.clear()
+        self._known.clear()
         return self.directories_below(".")
 
     def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
@@ -72,16 +72,9 @@ class S3Landing(Landing):
 
     def files(self, directory: str) -> list[Entry]:
         path = native(directory)
-        if path != "." and (is_odd(path) or self._is_absent(path)):
+        if path != "." and (is_odd(path) or self._known.lack(path)):
             return []
         return self._list(path)[0]
-
-    def _is_absent(self, directory: str) -> bool:
-        """Whether the last listing of the directory above does not have it. Of loose files many are asked for what
-        may lie next to them."""
-        above, _, name = directory.rpartition("/")
-        known = self._below.get(above or ".")
-        return known is not None and name not in known and not name.startswith(".")
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
         """(the directory's files sorted by path, the directories in it sorted)."""
@@ -110,7 +103,8 @@ class S3Landing(Landing):
         for name in below:
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
-        self._markers[directory], self._below[directory] = markers, frozenset(below)
+        self._markers[directory] = markers
+        self._known.note(directory, below)
         return sorted(entries.values(), key=lambda entry: entry.path), [
             name if directory == "." else f"{directory}/{name}" for name in sorted(below)
         ]

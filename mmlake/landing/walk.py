@@ -1,8 +1,9 @@
-"""The directories of a remote landing zone in order, the next ones listed while one is read."""
+"""The directories of a remote landing zone in order, the next ones listed while one is read; and those that it does not
+have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -30,3 +31,28 @@ def walked(
         finally:
             for future in asked.values():
                 future.cancel()
+
+
+class KnownDirectories:
+    """Which directories the listings of a landing zone had, by native paths; "." is its root. Of loose files many are
+    asked for what may lie next to them, mostly in directories that are not there: each would be a request."""
+
+    def __init__(self) -> None:
+        self._below: dict[str, frozenset[str]] = {}
+
+    def note(self, directory: str, names: Collection[str]) -> None:
+        """A listing of the directory had directories of these names; hidden ones are none of them."""
+        self._below[directory] = frozenset(names)
+
+    def clear(self) -> None:
+        """Forget all listings."""
+        self._below.clear()
+
+    def lack(self, directory: str) -> bool:
+        """Whether the last listing of the directory above, or of one above that, did not have it."""
+        while directory != ".":
+            above, _, name = directory.rpartition("/")
+            if (known := self._below.get(above or ".")) is not None:
+                return name not in known and not name.startswith(".")
+            directory = above or "."
+        return False

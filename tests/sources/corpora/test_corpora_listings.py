@@ -57,7 +57,18 @@ def test_a_manifest_with_a_missing_file_lists_its_own_directory_and_those_below(
     listed.clear()
     ((member, reason),) = _rows(shard, zone)
     assert member == "row:3#" and "gone.png is missing" in reason
-    assert {"in/one", "in/one/deep"} <= set(listed) and not [one for one in listed if one.startswith("in/two")]
+    assert {"in/one", "in/one/deep"} <= set(listed) <= {"in", "in/one", "in/one/deep"}
+
+
+def test_a_scan_lists_each_directory_once_and_asks_for_none_that_is_not_there(listed: list[str]) -> None:
+    """What may lie next to media is sought in `annotations`, `etc`, `lists` and dozens more."""
+    landing = as_landing("memory://in")
+    shards = list(sources.scan(landing, settings=SETTINGS))
+    assert sorted(listed) == ["in", "in/one", "in/one/deep", "in/two", "in/two/deep"]
+    for path in FILES:  # a directory that came after it
+        (files := fsspec.filesystem("memory")).pipe(path.replace("/one/", "/etc/"), FILES[path])
+    assert files.exists("/in/etc/list.json") and landing.files("etc") == []
+    assert {one.path for one in sources.scan(landing, settings=SETTINGS)} > {one.path for one in shards}
 
 
 @pytest.mark.parametrize("directory", ["one", "one/deep", "two", "two/deep", ".", "three", "../in"])
