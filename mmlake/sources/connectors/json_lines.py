@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from mmlake.errors import UnreadableItem
 from mmlake.formats import texts
 from mmlake.formats.sniff import extension_of
-from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.lines import fault_of_end, json_lines, rows_of_line, stream_of
+from mmlake.sources.records.lines import json_lines, rows_of_lines, stream_of
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
 _CHAT = ".live_chat.json"  # yt-dlp: what was shown next to a stream, an event in each of up to 100,000 lines
@@ -67,14 +66,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
     if reading.path.endswith(_CHAT):
         yield reading.fault(1005, _UNREAD_CHAT, modality="text", content=Content(reading.open))
         return
-    names = SampleNames(reading.key)
-    number, image_home = 0, "image" if _lists_images(reading) else "text"
-    try:
-        for line in json_lines(reading):
-            number = line.number
-            yield from rows_of_line(line, reading, names, image_home=image_home)
-    except UnreadableItem as error:
-        fault = fault_of_end(error, f"{number} lines")
-        yield reading.fault(fault.code, fault.reason, modality="text")
-    if not number and (entry := reading.landing.stat(reading.path)) is not None and not entry.size_bytes:
+    yield from rows_of_lines(
+        json_lines(reading), reading, "lines", image_home="image" if _lists_images(reading) else "text"
+    )
+    if (entry := reading.landing.stat(reading.path)) is not None and not entry.size_bytes:
         yield reading.empty()

@@ -11,14 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from mmlake.errors import UnreadableItem
-from mmlake.formats.json_elements import BOM, CutElement
+from mmlake.formats.json_elements import BOM
 from mmlake.formats.json_prefixes import shallow_events
 from mmlake.sources.companions.siblings import has_no_medium
-from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import fault_of_end, json_elements, rows_of_line, text_alone, with_bytes
+from mmlake.sources.records.lines import json_elements, rows_of_lines, text_alone
 from mmlake.sources.settings import SourceSettings
 
 _START = re.compile(rb"\s*\[\s*\{")
@@ -51,15 +49,4 @@ def _first_names(head: bytes) -> list[str]:
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the elements in order. Where the list breaks, a last row says so, with what is there of a record
     that is cut."""
-    names, number = SampleNames(reading.key), 0
-    try:
-        for line in json_elements(reading):
-            number = line.number
-            yield from rows_of_line(line, reading, names)
-    except UnreadableItem as error:
-        fault = fault_of_end(error, f"{number} records")
-        if isinstance(error, CutElement) and error.data:
-            cut = reading.fault(fault.code, fault.reason, modality="text", member=f"row:{number + 1}")
-            yield with_bytes(cut, error.data)
-        else:
-            yield reading.fault(fault.code, fault.reason, modality="text")
+    return rows_of_lines(json_elements(reading), reading, "records")

@@ -8,7 +8,7 @@ interleaved images at their places, or one row that says why it has none. Nothin
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -17,7 +17,7 @@ from mmlake.formats import texts
 from mmlake.formats.charsets import as_utf_8
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded, expanded_head
-from mmlake.formats.json_elements import BOM, elements_of
+from mmlake.formats.json_elements import BOM, CutElement, elements_of
 from mmlake.formats.sniff import HEAD_BYTES, extension_of
 from mmlake.formats.texts import lines_of
 from mmlake.records import SourceRef, canonical_json
@@ -238,6 +238,23 @@ def _parquet(reading: Reading) -> Iterator[Line]:
 def text_alone(reading: Reading) -> tuple[str, ...]:
     """The modalities of a file of records whose rows are all texts."""
     return ("text",)
+
+
+def rows_of_lines(lines: Iterable[Line], reading: Reading, unit: str, *, image_home: str = "text") -> Iterator[RawItem]:
+    """The rows of the records in order. Where the file breaks, a last row says so, with what is there of a record that
+    is cut. unit: what the reason counts. image_home: as for `rows_of_line`."""
+    names, number = SampleNames(reading.key), 0
+    try:
+        for line in lines:
+            number = line.number
+            yield from rows_of_line(line, reading, names, image_home=image_home)
+    except UnreadableItem as error:
+        fault = fault_of_end(error, f"{number} {unit}")
+        if isinstance(error, CutElement) and error.data:
+            cut = reading.fault(fault.code, fault.reason, modality="text", member=f"row:{number + 1}")
+            yield with_bytes(cut, error.data)
+        else:
+            yield reading.fault(fault.code, fault.reason, modality="text")
 
 
 def rows_of_line(line: Line, reading: Reading, names: SampleNames, *, image_home: str = "text") -> Iterator[RawItem]:
