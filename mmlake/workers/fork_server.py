@@ -21,6 +21,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
+from mmlake.memory_limits import limit_memory
 from mmlake.optional import kept_imports
 from mmlake.workers.worker import FAILED, NO_MEMORY, work
 
@@ -141,7 +142,8 @@ class _ForkServer:
                 os.close(file)
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
                 score.write(str(_OOM_SCORE))
-            _limit_memory(memory_bytes)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            limit_memory(memory_bytes, is_final=True)  # a decoder that asks for more gets none
             work(items, results, page)
             code = 0
         except BrokenPipeError:
@@ -177,18 +179,6 @@ def _kill_group(pid: int) -> None:
     for kill in (os.killpg, os.kill):  # the group is there once the worker has run
         with suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
-
-
-def _limit_memory(memory_bytes: int) -> None:
-    """Let this process take so much more than it has; a decoder that asks for more gets none."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError, ValueError):
-        with open("/proc/self/status") as file:
-            base_bytes = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:"))
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        limit = base_bytes + memory_bytes
-        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _prctl() -> ctypes._CFuncPtr | None:  # type: ignore[name-defined]

@@ -186,7 +186,7 @@ def test_whatever_the_library_raises_of_a_row_group_is_its_damage(tmp_path, monk
         raise error("pages")
 
     (tmp_path / "p.parquet").write_bytes(parquet({"text": ["a", "b"]}))
-    monkeypatch.setattr(child_parquet.child_source, "limit_memory", lambda size_bytes: None)
+    monkeypatch.setattr(child_parquet, "limit_memory", lambda size_bytes: None)
     file = child_parquet.ParquetFile(LocalFile(tmp_path / "p.parquet"), limits_of(SourceSettings()))
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", broken)
     answer = child.answer_of(lambda: file.rows(part=0, offset=0, limit=0, is_careful=False))

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.child_source import Answer, ColumnarLimits, Refused, Source
+from mmlake.memory_limits import limit_memory
 
 PANICKED, ABSENT = 70, 69  # exit codes: native code gave up what it was doing; Lance cannot be imported
 
@@ -184,7 +185,7 @@ class LanceDataset:
         """version: None for the newest. memory_bytes: what opening it may take."""
         import lance
 
-        child_source.limit_memory(memory_bytes)
+        limit_memory(memory_bytes)
         dataset = lance.dataset(root, version=version)
         self._fragments: list[Any] = dataset.get_fragments()
         head = {"version": dataset.version, "num_fragments": len(self._fragments)}
@@ -207,7 +208,7 @@ class LanceDataset:
         self, at: int, columns: list[str], offset: int, limit: int, *, buffer_bytes: int, memory_bytes: int
     ) -> Answer:
         """So many rows of the fragment."""
-        child_source.limit_memory(memory_bytes)
+        limit_memory(memory_bytes)
         scanner = self._fragments[at].scanner(
             columns=columns,
             offset=offset,
@@ -231,7 +232,7 @@ def _opened(connection: Connection, descriptor: int | None, *, form: str, limits
         except ImportError:
             os._exit(ABSENT)
         return LanceDataset(**about)
-    child_source.limit_memory(ColumnarLimits(*limits).max_decoded_bytes)
+    limit_memory(ColumnarLimits(*limits).max_decoded_bytes)
     if descriptor is None:
         file: child_source.File = child_source.ServedFile(connection.range, **about)
     else:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.child_source import Answer, Buffer, ColumnarLimits, File, Refused
+from mmlake.memory_limits import limit_memory
 
 MAGIC, FEATHER_1 = b"ARROW1", b"FEA1"
 CONTINUES = b"\xff\xff\xff\xff"
@@ -274,7 +275,7 @@ class ArrowFile:
     def _decoded(self, message: _Message) -> Iterator[pa.RecordBatch]:
         self._check(message, message.num_rows)
         body = self._whole(message.body_at, message.body_bytes)
-        child_source.limit_memory(self._limits.max_decoded_bytes + 2 * self._limits.batch_bytes)
+        limit_memory(self._limits.max_decoded_bytes + 2 * self._limits.batch_bytes)
         batch = self._decoder.batch(message, body)
         if message.is_compressed:
             self._check(message, message.num_rows, batch.get_total_buffer_size())

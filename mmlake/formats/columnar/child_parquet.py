@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.child_source import SLICE_ROWS, Answer, ColumnarLimits, File, Refused
 from mmlake.formats.columnar.weights import weight_of
+from mmlake.memory_limits import limit_memory
 
 # a footer takes up to 34 times as much in memory (100,000 columns); a thousand columns in fifty row groups are 5 MB
 _MAX_FOOTER_BYTES = 12 << 20
@@ -65,7 +66,7 @@ class ParquetFile:
         if decoded > limit_bytes:
             raise Refused(1008, f"decoded_bytes={decoded} not in [0, {limit_bytes}] for {stored} bytes in the file")
         copies = _COPIES * min(stored, self._size_bytes, self._limits.max_item_bytes)
-        child_source.limit_memory(self._limits.max_decoded_bytes + copies)
+        limit_memory(self._limits.max_decoded_bytes + copies)
         average = max(about.total_byte_size, decoded) // max(1, about.num_rows)
         rows = max(1, min(limit or SLICE_ROWS, SLICE_ROWS, self._limits.batch_bytes // max(1, average)))
         references = self._referable(columns) if is_careful else []

@@ -1,11 +1,9 @@
-"""What the formats of the child process share: a file's bytes, answers in slices, and the limit of memory."""
+"""What the formats of the child process share: a file's bytes, and answers in slices."""
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
-import resource
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -173,15 +171,3 @@ def _plain(batch: pa.RecordBatch, max_bytes: int) -> pa.RecordBatch:
             if pa.types.is_string_view(column.type):
                 columns[at] = columns[at].view(pa.large_string())
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names) if columns != batch.columns else batch
-
-
-def limit_memory(size_bytes: int) -> None:
-    """Let this process take so much more than it has now. Not by its address space, of which threads and pools
-    reserve what they never use."""
-    with contextlib.suppress(OSError, ValueError, IndexError):  # systems without /proc have no limit
-        with open("/proc/self/statm", "rb") as statm:
-            taken_bytes = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        wanted = taken_bytes + size_bytes
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
