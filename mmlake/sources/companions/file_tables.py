@@ -239,8 +239,10 @@ class FileTable(ABC):
 
 
 def _files(placement: Placement, directory: str) -> Sequence[File]:
-    """The files of a directory whose name is spelled with its accents composed, or with marks of their own."""
-    found = placement.files(directory)
+    """The files of a directory whose name is spelled with its accents composed, or with marks of their own. The
+    placement knows the former: whether they are described is asked next, and a listing may be a request."""
+    if found := placement.files(directory):
+        placement.learn(directory, found)
     return found if found or directory.isascii() else placement.files(unicodedata.normalize("NFD", directory))
 
 
