@@ -40,8 +40,8 @@ class LocalLanding(Landing):
 
     def directories_below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
         start = native(directory)
-        with suppress(FileNotFoundError, NotADirectoryError):
-            yield from self._below(start) if start == "." or not is_odd(start) else ()
+        is_there = start == "." or (not is_odd(start) and (self.root / start).is_dir())
+        return self._below(start) if is_there else iter(())
 
     def _below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
         pending = [directory]

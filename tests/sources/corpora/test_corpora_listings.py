@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,15 @@ def test_directories_below_one_are_those_of_all_that_lie_in_it(
             "x" if one == "." else f"x/{one}" for one, _ in expected
         ]
     assert list(zones.directories_below(".")) == list(zones.directories())
+
+
+def test_a_directory_that_goes_while_it_is_walked_does_not_end_the_walk_in_silence(tmp_path: Path) -> None:
+    """As of the whole landing zone: what is not listed would count as missing."""
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "x.txt").write_bytes(b"x")
+    found = as_landing(tmp_path).directories_below("in")
+    assert next(found)[0] == "in/a"
+    shutil.rmtree(tmp_path / "in" / "b")
+    with pytest.raises(FileNotFoundError):
+        next(found)
