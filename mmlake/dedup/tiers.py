@@ -100,6 +100,7 @@ class Tier:
     recoded: str = ""
     # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
     contained_by: str = ""
+    words_by: str = ""  # the method whose hashes are the words of a unit in their order; empty where it has none
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
@@ -163,6 +164,7 @@ TIERS: tuple[Tier, ...] = (
         by_parts=part_stars,
         keys=lambda prints: text_matcher.sampled(prints["shingles"]),
         contained_by="shingles",
+        words_by="words",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
         source="Broder 1997 (resemblance and containment); own alignment of words",

@@ -187,3 +187,63 @@ def test_a_set_is_a_folder_or_a_version():
     settings = dedup.DecontaminateSettings(sets=("a=/evals/x=y", "b=version:curated-v001"), modalities=("text",))
     assert settings.of("text") == (("a", "/evals/x=y", "folder"), ("b", "curated-v001", "version"))
     assert settings.of("image") == ()
+
+
+def changed(question: list[str], places: tuple[int, ...]) -> list[str]:
+    return [f"changed{at}" if at in places else word for at, word in enumerate(question)]
+
+
+@pytest.mark.parametrize("places", [(0,), (29,), (1, 20), (15,)])
+def test_a_short_question_with_words_changed_is_found_by_what_is_left_of_it(places: tuple[int, ...]) -> None:
+    """The passages of 13 words and more that are left are half of it; it is too short to be found as a revision."""
+    question = words(7, 30)
+    document = " ".join([*words(8, 400), *changed(question, places), *words(9, 400)])
+    assert hits({"document": document}, {"question": " ".join(question)}) == {("document", "question"): "overlaps"}
+
+
+@pytest.mark.parametrize(("num_left", "found"), [(12, False), (13, True)])
+def test_thirteen_words_in_a_row_are_a_passage_and_twelve_are_none(num_left: int, found: bool) -> None:
+    question = words(7, 20)
+    document = " ".join([*words(8, 400), *question[:num_left], *words(9, 400)])
+    assert (("document", "question") in hits({"document": document}, {"question": " ".join(question)})) == found
+
+
+@pytest.mark.parametrize(("num_words", "found"), [(26, True), (27, False)])
+def test_a_passage_of_less_than_half_of_a_question_is_none(num_words: int, found: bool) -> None:
+    question = words(7, num_words)
+    document = " ".join([*words(8, 400), *question[:13], *words(9, 400)])
+    assert (("document", "question") in hits({"document": document}, {"question": " ".join(question)})) == found
+
+
+@pytest.mark.parametrize(("num_documents", "found"), [(10, True), (11, False)])
+def test_wording_that_more_than_ten_documents_hold_is_no_evidence(num_documents: int, found: bool) -> None:
+    """Equal documents are one."""
+    question = words(7, 20)
+    corpus = {
+        f"d{at:02d}": " ".join([*words(50 + at, 90), *question[:15], *words(80 + at, 90)])
+        for at in range(num_documents)
+    }
+    corpus["copy"] = corpus["d00"]
+    assert set(hits(corpus, {"question": " ".join(question)})) == (
+        {(name, "question") for name in corpus} if found else set()
+    )
+
+
+@pytest.mark.parametrize(("num_questions", "found"), [(4, True), (5, False)])
+def test_the_template_of_an_eval_sets_questions_is_no_evidence(num_questions: int, found: bool) -> None:
+    template = words(7, 15)
+    evals = {f"q{at}": " ".join([*template, *words(20 + at, 5)]) for at in range(num_questions)}
+    evals["again"] = evals["q0"]
+    document = " ".join([*words(8, 400), *template, *words(9, 400)])
+    assert len(hits({"document": document}, evals)) == (num_questions + 1 if found else 0)
+
+
+def test_passages_do_not_depend_on_the_order_of_documents_or_questions() -> None:
+    questions = {f"q{at}": words(100 + at, 16 + at) for at in range(12)}
+    corpus = {
+        f"d{at}": " ".join([*words(at, 60), *changed(question, (0, 15)), *words(30 + at, 60)])
+        for at, question in enumerate(questions.values())
+    }
+    evals = {name: " ".join(question) for name, question in questions.items()}
+    found = hits(corpus, evals)
+    assert found and hits(dict(reversed(corpus.items())), dict(reversed(evals.items()))) == found

@@ -7,6 +7,7 @@ are never compared with each other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
+from mmlake.dedup.contamination import phrases
 from mmlake.dedup.cross.components import component_prints
 from mmlake.dedup.cross.join import MET, MOST_CANDIDATES, near_meetings
 from mmlake.dedup.greedy import Edge
-from mmlake.dedup.matching import SAME
+from mmlake.dedup.matching import OVERLAPS, SAME
 from mmlake.dedup.print_columns import prints_of
-from mmlake.dedup.prints import Positions, joined
+from mmlake.dedup.prints import Positions, PrintTable, joined
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.tiers import Tier, prints_of_tier
 from mmlake.dedup.vectors.matcher import Apart, Vectors
@@ -87,9 +89,29 @@ def near_hits(
         found = _Hits()
         for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
             found.add(units.tolist(), held[:MOST_CANDIDATES].tolist(), edge)
-        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
-        parts.append(_table(found, digests, eval_digests, tier="near", methods=names))
+        _add_passages(found, tier, eval_prints, prints)
+        parts.append(_table(found, digests, eval_digests, tier="near", methods=_methods_of(tier)))
     return pa.concat_tables(parts)
+
+
+def _add_passages(found: _Hits, tier: Tier, evals: PrintTable, prints: PrintTable) -> None:
+    """Units that hold most of a short eval text in passages, where nothing else says that they meet."""
+    if not tier.words_by:
+        return
+    met = set(zip(found.unit, found.eval_unit, strict=True))
+    num_of: Counter[int] = Counter(found.unit)
+    for units, held, fraction in phrases.passages(evals, prints, tier.words_by):
+        edge = Edge(OVERLAPS, fraction, len(tier.all_pair_methods), None)
+        for unit in units.tolist():
+            others = [other for other in held.tolist() if (unit, other) not in met]
+            others = others[: max(0, MOST_CANDIDATES - num_of[unit])]
+            num_of[unit] += len(others)
+            found.add([unit], others, edge)
+
+
+def _methods_of(tier: Tier) -> list[str]:
+    """What the edges of a tier name, by position: its own methods, and that of `phrases` behind them."""
+    return [*(signed(method, tier.plugin) for method in tier.all_pair_methods), phrases.METHOD]
 
 
 def component_hits(
@@ -116,8 +138,8 @@ def component_hits(
         for units, held, edge, _ in near_meetings(tier, eval_prints, prints, settings, advance=advance):
             firsts = {carriers[unit]: unit for unit in reversed(units.tolist())}
             found.add(sorted(firsts.values()), held[:MOST_CANDIDATES].tolist(), edge)
-        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
-        hits = _table(found, carried["digest"].combine_chunks(), eval_digests, tier="near", methods=names)
+        _add_passages(found, tier, eval_prints, prints)
+        hits = _table(found, carried["digest"].combine_chunks(), eval_digests, tier="near", methods=_methods_of(tier))
         said = carried.select(["component", "time_s"]).take(pa.array(found.unit, pa.int64()))
         for name in said.column_names:
             hits = hits.set_column(hits.column_names.index(name), name, said[name])

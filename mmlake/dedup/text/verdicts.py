@@ -15,7 +15,7 @@ BLOCK_WORDS = 12  # a run this long without a shared 3-gram is a passage, not an
 LEAST_SHARED = 0.2  # of the smaller set's shingles; below it no word is compared. Every seventh word replaced: .26-.6
 VERBATIM = 0.97  # of the smaller set in the larger one
 MIN_CONTAINED = 8  # shingles of a text that may lie inside another
-_MIN_REVISION_WORDS = 48
+LEAST_REVISED_WORDS = 48
 _LIKE_LENGTH = 0.8  # shorter to longer, of two versions of which neither was cut
 _CUT_MATCH = 0.9
 _SAME_LENGTH = 0.5  # shorter to longer, from which either of two texts may go
@@ -108,7 +108,7 @@ def of_sets(held: float, size: int, other_size: int, num_words: int, other_words
             return SAME, CONTAINED
         return (INSIDE if size < other_size else HOLDS), CONTAINED
     shorter, longer = min(num_words, other_words), max(num_words, other_words)
-    if wording >= STUB or shorter < _MIN_REVISION_WORDS:
+    if wording >= STUB or shorter < LEAST_REVISED_WORDS:
         return NONE, JACCARD
     if shorter < _SAME_LENGTH * longer and held < _INSIDE_SHARED:
         return NONE, JACCARD
