@@ -16,7 +16,8 @@ from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.rules import error_codes, rules_digest
 from mmlake.quality.settings import QualitySettings
 from mmlake.quality.tally import count_quarantined, tally
-from mmlake.quality.text import TEXT_MEASUREMENTS, TEXT_RULES
+from mmlake.quality.text import TEXT_MEASUREMENTS
+from mmlake.quality.text_rules import TEXT_RULES
 from mmlake.quality.video import VIDEO_MEASUREMENTS, VIDEO_RULES
 
 __all__ = [

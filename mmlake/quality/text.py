@@ -1,4 +1,4 @@
-"""Text: measures and rules.
+"""Text: measures; `text_rules` judges by them.
 
 Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words and what `text_repetition` has; C4
 (Raffel et al. 2020, section 2.2) for placeholder and notice phrases; both as FineWeb (Penedo et al. 2024) uses them,
@@ -19,7 +19,6 @@ from mmlake.line_counters import counted_line_fraction
 from mmlake.quality import text_repetition
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.misread import MISREAD
-from mmlake.quality.rule import Rule, unmeasured
 
 _TOKEN = re.compile(r"\S+")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -49,7 +48,9 @@ _LINK_TARGET = re.compile(r"\]\(([^()\s]*[./#:][^()\s]*)")  # of Markdown; an in
 _MARK = re.compile(r"[.,;:!?…。、，；：！？।॥؟،؛۔።፣፤၊။។]")
 _OWN_LETTERS, _ACCENTS = frozenset("ßẞøØłŁđĐæÆœŒıþÞðÐ"), range(200, 241)  # combining classes of marks around a letter
 _LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
-_SYMBOL = re.compile(r"#|…+|\.{3,}")
+# hash signs, but for those of a number and of a reference to a character, and ellipses; Gopher's
+_SYMBOL = re.compile(r"(?<!&)#(?!\d)|…+|\.{3,}")
+_RULER = re.compile(r"(?m)^[ \t]*([^\w\s])\1{2,}[ \t]*$")
 _HEADING = re.compile(r"^#{1,6}(?=[ \t]+\S)", re.MULTILINE)
 _PHRASES = re.compile(
     r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- "
@@ -136,7 +137,9 @@ def _word_with_letter_fraction(text: str) -> float | None:
 
 
 def _symbol_word_ratio(text: str) -> float | None:
-    """Hash signs and ellipses, of any length, per word; what marks a heading of Markdown is none."""
+    """Hash signs and ellipses, of any length, per word; what marks a heading of Markdown or a number is none, nor are
+    rulers, lines of one sign."""
+    text = _RULER.sub("", text)
     sizes = [_num_words(token) for token in _TOKEN.findall(text)]
     return len(_SYMBOL.findall(_HEADING.sub("", text))) / sum(sizes) if sizes else None
 
@@ -249,6 +252,8 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "unpunctuated_fraction": _unpunctuated_fraction,
     "accented_fraction": _accented_fraction,
     "counted_line_fraction": counted_line_fraction,
+    "bulleted_line_fraction": text_repetition.bulleted_line_fraction,
+    "elided_line_fraction": text_repetition.elided_line_fraction,
     # of no rule
     "ended_line_fraction": text_repetition.ended_line_fraction,
     "short_line_fraction": text_repetition.short_line_fraction,
@@ -260,124 +265,6 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="14",
-    ),
-)
-_DOCUMENT = ("document",)
-_WRITTEN = ("document", "caption", "transcript")
-TEXT_RULES = (
-    unmeasured("text"),
-    Rule(
-        name="text_empty",
-        error_code=4101,
-        severity="P0",
-        measure="num_words",
-        unit="words",
-        low=1,
-        roles=_WRITTEN,
-        what="The text holds no word.",
-        fix="Check the extraction at the source, or drop the record.",
-    ),
-    Rule(
-        name="text_too_short",
-        error_code=4102,
-        severity="P1",
-        measure="num_words",
-        unit="words",
-        low=11,
-        roles=_DOCUMENT,
-        what="A document of ten words or fewer teaches nothing.",
-        fix="Attach it as a caption to what it describes, or drop it.",
-    ),
-    Rule(
-        name="boilerplate",
-        error_code=4103,
-        severity="P1",
-        measure="boilerplate_fraction",
-        high=0.5,
-        roles=_DOCUMENT,
-        what="Most of the text is notices (cookies, terms, scripts, log-in) or filler Latin.",
-        fix="Extract the main text at the source.",
-    ),
-    # Gopher: duplicate line fraction 0.30
-    Rule(
-        name="repeated_lines",
-        error_code=4104,
-        severity="P1",
-        measure="repeated_line_fraction",
-        high=0.3,
-        roles=_DOCUMENT,
-        what="Lines or sentences repeat earlier ones of the same text.",
-        fix="Remove menus and headers that each page repeats.",
-    ),
-    # Gopher: 0.8 of words hold a letter
-    Rule(
-        name="not_prose",
-        error_code=4105,
-        severity="P1",
-        measure="word_with_letter_fraction",
-        low=0.8,
-        roles=_DOCUMENT,
-        what="Too many words are numbers or symbols: a table, a log or code.",
-        fix="Send tables and code to a corpus of their own.",
-    ),
-    Rule(
-        name="garbled",
-        error_code=4106,
-        severity="P1",
-        measure="garbled_fraction",
-        high=0.005,
-        roles=_WRITTEN,
-        what="Replacement or control characters, or an encoding that was read as another.",
-        fix="Decode the source with its true encoding.",
-    ),
-    # Gopher: mean word length 3 to 10
-    Rule(
-        name="word_length",
-        error_code=4107,
-        severity="P2",
-        measure="mean_word_length_chars",
-        unit="chars",
-        low=3,
-        high=10,
-        roles=_DOCUMENT,
-        what="Words are shorter or longer than in prose.",
-        fix="Search for lost spaces, spaced-out letters or identifiers.",
-    ),
-    # Gopher: 0.10 of characters in repeated 10-grams; 0.3 because a quoted paragraph is no defect
-    Rule(
-        name="repeated_phrases",
-        error_code=4108,
-        severity="P1",
-        measure="repeated_ngram_fraction",
-        high=0.3,
-        roles=_DOCUMENT,
-        what="Runs of ten words repeat within the text.",
-        fix="Search for generated text or a page that was concatenated with itself.",
-    ),
-    # Gopher: 0.18 of the characters in the most frequent phrase of three words
-    Rule(
-        name="one_phrase",
-        error_code=4111,
-        severity="P2",
-        measure="top_phrase_fraction",
-        high=0.18,
-        roles=_DOCUMENT,
-        what="One phrase of three words is nearly a fifth of the text.",
-        fix="Search for a page that was written for search engines, a list with one beginning, or generated text.",
-    ),
-    # of 1,925 texts of 17 packages five had more, a patch of HTML and programs in tags; of 489 pages of GNOME's help
-    # as the XML that they are written in, 460; of 300 manual pages in troff 294, of 1,308 documents, sources and
-    # Markdown files none as one (2026-11-30)
-    Rule(
-        name="markup",
-        error_code=4109,
-        severity="P1",
-        measure="markup_fraction",
-        high=0.3,
-        roles=_DOCUMENT,
-        what="Three of ten characters or more are tags, entities or escapes, or lie in lines with requests of troff: "
-        "XML, HTML or a manual page as it is stored, or a list of addresses.",
-        fix="Extract its text before it lands; of a page, name it .html; of a manual page, save what `man` shows.",
+        revision="15",
     ),
 )

@@ -1,7 +1,7 @@
 """What a text says again, and how its lines end: measures of lines and phrases.
 
-Sources: Gopher (Rae et al. 2021, appendix A1.1) for repeated lines, n-grams and the most frequent n-gram; FineWeb
-(Penedo et al. 2024, section 3.6) for the ends and the lengths of lines.
+Sources: Gopher (Rae et al. 2021, appendix A1.1) for repeated lines, n-grams, the most frequent n-gram, bullets and
+ellipses; FineWeb (Penedo et al. 2024, section 3.6) for the ends and the lengths of lines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _PHRASE_WORDS, _MIN_TIMES = 3, 3  # a phrase that is said twice is no habit
 # only where a word begins: tried from each letter of a long word on, it takes the square of its length
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+|\bwww\.\S+")
 _SHORT_LINE_CHARS = 30  # FineWeb's; what a menu has in a line
+# marks of lists, without the dashes that begin what somebody says
+_BULLET = re.compile(r"[•‣⁃∙◦●○▪■□*+-][ \t]+\S")
+_ELISION = re.compile(r"(?:…|\.{3,})[\"'”’“‘»«)\]」』]*$")
 # marks that end a sentence, and the quotes and brackets that may close behind them
 _ENDS = re.compile(rf"[:;：；؛{SPACED_ENDS}{UNSPACED_ENDS}][\"'”’“‘»«)\]」』]*[ \t]*$")
 
@@ -104,6 +107,18 @@ def short_line_fraction(text: str) -> float | None:
     """Share of the lines with words that have at most 30 characters."""
     lines = _lines(text)
     return sum(len(line) <= _SHORT_LINE_CHARS for line in lines) / len(lines) if lines else None
+
+
+def bulleted_line_fraction(text: str) -> float | None:
+    """Share of the lines with words that begin with the mark of a list; None of fewer than four lines."""
+    lines = _lines(text)
+    return sum(map(bool, map(_BULLET.match, lines))) / len(lines) if len(lines) >= _MIN_SEGMENTS else None
+
+
+def elided_line_fraction(text: str) -> float | None:
+    """Share of the lines with words that end in an ellipsis; None of fewer than four lines."""
+    lines = _lines(text)
+    return sum(map(bool, map(_ELISION.search, lines))) / len(lines) if len(lines) >= _MIN_SEGMENTS else None
 
 
 def _lines(text: str) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmlake.quality.text import MEASURES, TEXT_RULES
+from mmlake.quality.text import MEASURES
+from mmlake.quality.text_rules import TEXT_RULES
 
 (RULE,) = (rule for rule in TEXT_RULES if rule.name == "markup")
 WORDS = "The program reads each line of its input and writes the longest of them to its output."

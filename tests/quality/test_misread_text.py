@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlake.quality.misread import MISREAD
-from mmlake.quality.text import MEASURES, TEXT_RULES
+from mmlake.quality.text import MEASURES
+from mmlake.quality.text_rules import TEXT_RULES
 
 GARBLED = next(rule for rule in TEXT_RULES if rule.name == "garbled")
 RIGHT = {

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from mmlake.quality.text import MEASURES, TEXT_RULES
+from mmlake.quality.text import MEASURES
+from mmlake.quality.text_rules import TEXT_RULES
 
 RULE = next(rule for rule in TEXT_RULES if rule.name == "one_phrase")
 PROSE = (
@@ -76,3 +77,48 @@ def test_lines_of_prose_end_with_marks_and_those_of_a_menu_do_not() -> None:
     assert measured(menu, "short_line_fraction") == pytest.approx(3 / 4)
     assert measured('He said: "Go."\n彼は行った。\n(Really?) \nno mark', "ended_line_fraction") == pytest.approx(3 / 4)
     assert measured("***", "ended_line_fraction") is None
+
+
+def broken(text: str) -> set[str]:
+    """The rules on lines and signs that a text breaks."""
+    rules = [rule for rule in TEXT_RULES if rule.name in ("symbols", "bullets", "elided_lines")]
+    return {
+        rule.name
+        for rule in rules
+        if (value := measured(text, rule.measure)) is not None and not rule.holds(value, rule.low, rule.high)
+    }
+
+
+def test_tags_of_posts_are_symbols_and_numbers_headings_and_rulers_are_none() -> None:
+    assert broken(f"{PROSE} #harbour #ferry #gulls #dawn") == {"symbols"}
+    numbered = f"########\n# Changes\n########\n{PROSE} Closes #12, #13, #14, #15 and &#233; &#x2014;.\n#####"
+    assert broken(numbered) == set()
+
+
+@pytest.mark.parametrize(("num_tags", "rules"), [(1, set()), (2, {"symbols"})])
+def test_one_hash_sign_in_ten_words_is_the_bound(num_tags: int, rules: set[str]) -> None:
+    words = [f"word{at}" for at in range(19 - num_tags)]
+    assert broken(" ".join([*words, *["#tag"] * num_tags])) == rules
+
+
+@pytest.mark.parametrize(("num_items", "rules"), [(8, set()), (9, {"bullets"})])
+@pytest.mark.parametrize("mark", ["•", "-", "*", "▪"])
+def test_nine_of_ten_lines_that_are_items_are_a_list(num_items: int, rules: set[str], mark: str) -> None:
+    lines = [f"  {mark} item number {at}" for at in range(num_items)] + ["A line between them."] * (10 - num_items)
+    assert broken("\n\n".join(lines)) == rules
+
+
+def test_what_people_say_is_no_list_nor_is_an_option_of_a_program() -> None:
+    assert broken("\n".join(f"— Bonjour, dit le numéro {at}." for at in range(10))) == set()
+    assert broken("\n".join(f"-{option} does this and that" for option in "abcdefghij")) == set()
+    assert measured("- one\n- two\n- three", "bulleted_line_fraction") is None
+
+
+@pytest.mark.parametrize("ending", ["...", "…", "....", '..."', "…)"])
+@pytest.mark.parametrize(("num_cut", "rules"), [(5, set()), (6, {"elided_lines"})])
+def test_three_of_ten_lines_that_end_in_an_ellipsis_are_beginnings_of_other_texts(
+    ending: str, num_cut: int, rules: set[str]
+) -> None:
+    whole = "The ferry left before dawn and nobody on the whole long pier saw it go at all that day."
+    lines = [f"The mayor of the town said on Monday that the new bridge would not{ending}"] * num_cut
+    assert broken("\n".join([*lines, *[whole] * (20 - num_cut)])) == rules
