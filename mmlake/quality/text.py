@@ -265,6 +265,6 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="15",
+        revision="16",
     ),
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mmlake.letters import SPACED_ENDS, UNSPACED_ENDS, is_unspaced, plain, sentences
 
 _NGRAM, _UNSPACED_NGRAM = 10, 20  # two signs of a script without spaces are one word
-_MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
+_MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect; two of two are the text said twice
 _PHRASE_WORDS, _MIN_TIMES = 3, 3  # a phrase that is said twice is no habit
 # only where a word begins: tried from each letter of a long word on, it takes the square of its length
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+|\bwww\.\S+")
@@ -27,18 +27,19 @@ _ENDS = re.compile(rf"[:;：；؛{SPACED_ENDS}{UNSPACED_ENDS}][\"'”’“‘»
 
 
 def repeated_line_fraction(text: str) -> float | None:
-    """The larger of the shares of lines, and of their characters, that stood in the text before."""
+    """The larger of the shares of lines, and of their characters, that stood in the text before; None of fewer than
+    four, unless all of two or three are the same."""
     segments = _segments(text)
-    if len(segments) < _MIN_SEGMENTS:
-        return None
     distinct = set(segments)
+    if len(segments) < (_MIN_SEGMENTS if len(distinct) > 1 else 2):
+        return None
     return 1 - min(len(distinct) / len(segments), sum(map(len, distinct)) / sum(map(len, segments)))
 
 
 def _segments(text: str) -> list[str]:
     """The lines with words, without case and signs; sentences where the text has too few lines."""
     lines = [line for part in text.split("\n") if (line := plain(part))]
-    if len(lines) >= _MIN_SEGMENTS:
+    if len(lines) >= _MIN_SEGMENTS or (len(lines) > 1 and len(set(lines)) == 1):
         return lines
     return [sentence for part in sentences(text) if (sentence := plain(part))]
 

@@ -122,3 +122,19 @@ def test_three_of_ten_lines_that_end_in_an_ellipsis_are_beginnings_of_other_text
     whole = "The ferry left before dawn and nobody on the whole long pier saw it go at all that day."
     lines = [f"The mayor of the town said on Monday that the new bridge would not{ending}"] * num_cut
     assert broken("\n".join([*lines, *[whole] * (20 - num_cut)])) == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "fraction"),
+    [
+        ("The boats of the harbour are blue.\nThe boats of the harbour are blue.", 1 / 2),
+        ("The boats are blue. They sail at dawn.\n\nthe boats are blue, they sail at dawn\n", 1 / 2),
+        ("The boats are blue. The boats are blue. The boats are blue.", 2 / 3),
+        ("The boats are blue.\nThey sail at dawn.\nThe boats are blue.", None),
+        ("The boats of the harbour are blue.", None),
+        ("", None),
+    ],
+)
+def test_a_short_text_that_is_said_again_as_a_whole_repeats_its_lines(text: str, fraction: float | None) -> None:
+    """A refrain has something between: one repeated line of three says nothing."""
+    assert measured(text, "repeated_line_fraction") == (fraction if fraction is None else pytest.approx(fraction))
