@@ -163,9 +163,40 @@ def test_words_of_a_recognizer_and_lyrics_and_timit() -> None:
 
 
 @pytest.mark.parametrize(
+    "behind", ["", " 0.98", " 1", " -12.384530", " 9.8e-01", " NA lex NA", " <NA> lex Anna", " .9 lex"]
+)
+def test_words_of_scored_files_may_have_logarithms_and_types_behind_them(behind: str) -> None:
+    """The example of NIST's own manual has scores below zero; it was a plain text of names and numbers."""
+    text = f";; words\ntalk A 0 0.20 he{behind}\n\ntalk A 0.50 0.25 began{behind}\ntalk B 0.25 .25 yes{behind}\n"
+    assert cues(text) == [("he", 0.0, 0.2), ("yes", 0.25, 0.5), ("began", 0.5, 0.75)]
+
+
+def test_pauses_and_noises_of_scored_files_are_no_words_and_segments_have_spaces() -> None:
+    lines = [
+        "<eps> 1",
+        "good<space>morning NA lex NA",
+        "<unk> 0.4",
+        "[noise] 0.2",
+        "uh 0.9 fp Anna",
+        "x 0.9 non-lex Anna",
+    ]
+    found = cues("".join(f"talk 1 {at}.0 0.5 {line}\n" for at, line in enumerate(lines)))
+    assert found == [("good morning", 1.0, 1.5), ("uh", 4.0, 4.5)]
+
+
+def test_the_first_utterance_of_a_scored_file_may_begin_at_0() -> None:
+    assert cues("talk 1 Anna 0 1.50 he began\ntalk 1 Ben 1.50 2.25 yes\n") == [
+        ("he began", 0.0, 1.5),
+        ("yes", 1.5, 2.25),
+    ]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "He scored 10 20 30 points.",
+        "It went from 0 to 2.5 and up",
+        "talk A 0.10 0.20 he said it was lex",
         "The price rose from 1 to 2.5 percent",
         "2 3 4 words in a row",
         "[Laughter] Good morning.",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mmlake.border import is_machine_fault
 from mmlake.errors import UnreadableItem
 from mmlake.media.decoders import open_media
+from mmlake.preprocess.transcripts.highlights import ShownLine, marked_part, said_of
 from mmlake.preprocess.transcripts.subtitles import Cue
 from mmlake.preprocess.transcripts.timed_files import plain_dialogue
 
@@ -38,7 +39,8 @@ def embedded_cues(path: Path, content_type: str | None) -> list[Cue]:
     try:
         with open_media(path) as container:
             stream = _spoken(container)
-            return [] if stream is None else sorted(_cues(container, stream), key=lambda cue: cue.start_s or 0.0)
+            shown = [] if stream is None else list(_lines(container, stream))
+            return [Cue(words, start_s, end_s) for start_s, end_s, words in said_of(shown)]
     except (UnreadableItem, av.error.FFmpegError, ValueError) as error:
         if is_machine_fault(error):
             raise
@@ -77,7 +79,7 @@ def _language(stream: Any) -> str:
     return "" if said in _UNKNOWN else said
 
 
-def _cues(container: InputContainer, stream: Any) -> Iterator[Cue]:
+def _lines(container: InputContainer, stream: Any) -> Iterator[ShownLine]:
     import av.error
 
     origin_s, num = (container.start_time or 0) / av.time_base, 0
@@ -85,13 +87,14 @@ def _cues(container: InputContainer, stream: Any) -> Iterator[Cue]:
         if packet.pts is None or not packet.size:
             continue
         try:
-            lines = [plain_dialogue(line.dialogue.decode("utf-8", "replace")) for line in packet.decode()]
+            body = " ".join(line.dialogue.decode("utf-8", "replace") for line in packet.decode())
         except (av.error.FFmpegError, ValueError, AttributeError) as error:
             if is_machine_fault(error):
                 raise
             continue  # one line that is none
-        words = _SPACES.sub(" ", " ".join(lines)).strip()
+        words = _SPACES.sub(" ", plain_dialogue(body)).strip()
         if words and num < _MOST_CUES:
             num += 1
             start_s = float(packet.pts * packet.time_base) - origin_s
-            yield Cue(words, start_s, start_s + float((packet.duration or 0) * packet.time_base))
+            end_s = start_s + float((packet.duration or 0) * packet.time_base)
+            yield ShownLine(start_s, end_s, words, marked_part(body))

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from mmlake.formats.timed_text import OPEN_END_S
+from mmlake.preprocess.transcripts.highlights import ShownLine, marked_part, runs
 from mmlake.preprocess.transcripts.older_subtitles import words_of_frames
 from mmlake.preprocess.transcripts.timed_files import spans_of
 
@@ -99,8 +100,9 @@ def begins_as_subtitles(text: str) -> bool:
 def parse_cues(text: str) -> list[Cue]:
     """The cues in order of time, also those of no length or that end before they start; one cue without times where the
     text is plain. A cue whose end cannot be read lasts until the next one; one whose start cannot has no times, and
-    stands behind the one above it. Cues without words are left out, and lines that scrolled up from the cue before, as
-    in captions that YouTube makes. What a drone writes of its flight is no words at all."""
+    stands behind the one above it. Left out are cues without words, lines that scrolled up from the cue before, as in
+    captions that YouTube makes, and cues that mark another word of their line. What a drone writes of its flight is no
+    words at all."""
     text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         if (spans := spans_of(text)) is not None:
@@ -123,8 +125,8 @@ def parse_cues(text: str) -> list[Cue]:
         if lines and mark.start_s is None:
             untimed.append((found[-1].start_s if found else -1.0, Cue(" ".join(lines))))
         elif lines and mark.start_s is not None and mark.end_s is not None:
-            found.append(_Lines(mark.start_s, mark.end_s, lines))
-    found.sort()
+            found.append(_Lines(mark.start_s, mark.end_s, lines, marked_part(body)))
+    found = _without_highlights(sorted(found, key=lambda cue: cue[:3]))
     if sum(_FLOWN.search(" ".join(cue.lines)) is not None for cue in found) > len(found) / 2:
         return []
     timed = [(cue.start_s, Cue(" ".join(cue.lines), cue.start_s, cue.end_s)) for cue in _without_rolled(found)]
@@ -190,6 +192,13 @@ class _Lines(NamedTuple):
     start_s: float
     end_s: float
     lines: list[str]
+    marked: tuple[int, int] | None = None
+
+
+def _without_highlights(cues: list[_Lines]) -> list[_Lines]:
+    """The cues, one for all those of a line whose words are marked one after the other."""
+    shown = [ShownLine(cue.start_s, cue.end_s, " ".join(cue.lines), cue.marked) for cue in cues]
+    return [cues[first]._replace(end_s=max(cue.end_s for cue in cues[first:behind])) for first, behind in runs(shown)]
 
 
 def _without_rolled(cues: list[_Lines]) -> list[_Lines]:

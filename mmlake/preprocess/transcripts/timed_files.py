@@ -12,14 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from mmlake.preprocess.transcripts import older_subtitles
+from mmlake.preprocess.transcripts import nist_files, older_subtitles
+from mmlake.preprocess.transcripts.highlights import ShownLine, marked_part, said_of
+from mmlake.preprocess.transcripts.labels import is_word
+from mmlake.preprocess.transcripts.nist_files import HEAD_CHARS, first_lines_are, lines_of
 from mmlake.preprocess.transcripts.timed_markup import Span, parsed
 
 _TOKEN = re.compile(r'"((?:[^"]|"")*)"|(?<!\S)([+-]?\d[\d.]*(?:[eE][+-]?\d+)?)(?!\S)')
-# labels of what is no word: silence, noise, breath, what nobody understood; the second ones within brackets alone
-_NO_WORDS = frozenset("sp sil spn nsn pau".split())
-_MARKED = frozenset("h eps unk p: usb noise silence laughter lau sl ns".split())
-_AROUND = " \t\r\n#_.<>[]{}()*-"
 _PHONES = re.compile(
     r"(?:^|[^a-z])(?:phon\w*|phn|ph|segments?|syll\w*|syl|mau|kan|kas|pos|tag|pitch|tones?|breaks?|ipa)$"
 )
@@ -28,9 +27,6 @@ _SPOKEN = re.compile(
 )
 _WORDS = re.compile(r"(?:^|[^a-z])(?:words?|wrd|ort|ort-mau)$")
 _LAYERED = 0.5  # share of a tier that lies over another one: both say the same
-# decimals of seconds, so that no sentence with two numbers passes for a line
-_CTM = re.compile(r"\S+[ \t]+\S+[ \t]+(\d+\.\d+)[ \t]+(\d*\.\d+)[ \t]+(\S+)(?:[ \t]+[\d.]+)?[ \t]*$")
-_STM = re.compile(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+(\d+\.\d+)[ \t]+(\d+\.\d+)[ \t]+(?:<[^>\n]*>[ \t]*)?(?!<NA>)(.*)$")
 _ROW = re.compile(r"(\d+(?:\.\d+)?)\t(\d+(?:\.\d+)?)(?:\t(.*))?$")
 _SAMPLES = re.compile(r"0 (\d{4,7}) (\S[^\n]*)")  # of TIMIT, 16,000 a second
 _RANGE = re.compile(r"\\\t[-\d.]+\t[-\d.]+$")  # of frequencies, below a row of Audacity's
@@ -49,7 +45,6 @@ _CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,2}):(\d\d)(?:\.(\d{1,9})|:(\d{1,3})(?
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(h|m|s|ms|f|t)?")  # without a metric, as Apple's lyrics: seconds
 _ABOVE_WORDS = ("text", "textContainer", "delimiter")  # `tts:ruby` of TTML 2
 _LAST_SUNG_S = 5.0  # what a last line of lyrics is given, which has no end
-_HEAD_CHARS = 4_096
 
 
 def spans_of(text: str) -> list[Span] | None:
@@ -65,19 +60,8 @@ def has_form(text: str) -> bool:
 
 
 def _form_of(text: str) -> Callable[[str], Iterable[Span]] | None:
-    head = text[:_HEAD_CHARS].lstrip("\ufeff \t\r\n")
+    head = text[:HEAD_CHARS].lstrip("\ufeff \t\r\n")
     return next((read for begins, read in _FORMS if begins(head)), None)
-
-
-def _lines(text: str) -> Iterator[str]:
-    return (line.rstrip("\r") for line in text.split("\n"))
-
-
-def _first_line(head: str, form: re.Pattern[str]) -> bool:
-    """Whether the first lines, but for comments and one that may be cut off, are of the form."""
-    lines = [line for line in _lines(head) if line.strip() and not line.startswith(";;")]
-    whole = lines[:-1] if len(head) >= _HEAD_CHARS else lines
-    return bool(whole) and all(form.match(line) for line in whole[:20])
 
 
 class _Tier(NamedTuple):
@@ -150,7 +134,7 @@ def _spoken(tiers: Iterable[_Tier]) -> list[Span]:
     another one, as glosses do, the one with more letters counts; of several speakers all do."""
     named = [(tier.name.strip().lower(), tier) for tier in tiers]
     tiers = [
-        _Tier(name, [span for span in tier.spans if _is_word(span.text)])
+        _Tier(name, [span for span in tier.spans if is_word(span.text)])
         for name, tier in named
         if _WORDS.search(name) or not _PHONES.search(name)
     ]
@@ -164,11 +148,6 @@ def _spoken(tiers: Iterable[_Tier]) -> list[Span]:
         if not found or _overlap(tier.spans, found) < _LAYERED:
             found = sorted([*found, *tier.spans])
     return found
-
-
-def _is_word(label: str) -> bool:
-    bare = label.strip(_AROUND).lower()
-    return bool(bare) and bare not in _NO_WORDS and (bare not in _MARKED or bare == label.strip().lower())
 
 
 def _overlap(some: list[Span], others: list[Span]) -> float:
@@ -199,7 +178,7 @@ def _covered(spans: list[Span]) -> list[tuple[float, float]]:
 
 def _table(text: str) -> Iterable[Span]:
     """Rows of start, end and text: Whisper's in milliseconds below their names, Audacity's in seconds."""
-    lines = _lines(text)
+    lines = lines_of(text)
     scale = 1.0
     if text.lstrip().startswith("start\t"):
         next(lines)
@@ -216,24 +195,14 @@ def _timit(text: str) -> Iterable[Span]:
 def _begins_as_table(head: str) -> bool:
     if head.startswith("start\tend\ttext"):
         return True
-    return head[:1].isdigit() and _first_line("\n".join(line for line in _lines(head) if not _RANGE.match(line)), _ROW)
-
-
-def _conversation(text: str) -> Iterable[Span]:
-    rows = (_CTM.match(line) for line in _lines(text) if not line.startswith(";;"))
-    return [Span(float(row[1]), float(row[1]) + float(row[2]), row[3]) for row in rows if row]
-
-
-def _segments(text: str) -> Iterable[Span]:
-    rows = (_STM.match(line) for line in _lines(text) if not line.startswith(";;"))
-    found = [Span(float(row[1]), float(row[2]), row[3]) for row in rows if row]
-    return [span for span in found if "ignore_time_segment" not in span.text.lower()]
+    rows = "\n".join(line for line in lines_of(head) if not _RANGE.match(line))
+    return head[:1].isdigit() and first_lines_are(rows, _ROW)
 
 
 def _lyrics(text: str) -> Iterable[Span]:
     """A line is sung until the next one begins; one with several times is sung as often."""
     found: list[tuple[float, str]] = []
-    for line in _lines(text):
+    for line in lines_of(text):
         times, words = [], line.strip()
         while (mark := _SUNG.match(words)) is not None:
             times.append(int(mark[1]) * 60 + float(mark[2].replace(":", ".")))
@@ -245,14 +214,14 @@ def _lyrics(text: str) -> Iterable[Span]:
 
 
 def _begins_as_lyrics(head: str) -> bool:
-    lines = (line.strip() for line in _lines(head))
+    lines = (line.strip() for line in lines_of(head))
     first = next((line for line in lines if line and not _TITLE.fullmatch(line)), "")
     return head[:1] == "[" and _SUNG.match(first) is not None
 
 
 def _youtube(text: str) -> Iterable[Span]:
     found: list[Span] = []
-    for line in _lines(text):
+    for line in lines_of(text):
         if (mark := _SBV.match(line.strip())) is not None:
             hours, minutes, seconds, *later = mark.groups()
             times = [int(h) * 3600 + int(m) * 60 + float(s) for h, m, s in ((hours, minutes, seconds), later)]
@@ -266,7 +235,7 @@ def _youtube(text: str) -> Iterable[Span]:
 def _printed(text: str) -> Iterable[Span]:
     """Lines of a recognizer's output; one without times goes on with the words of the line above."""
     found: list[Span] = []
-    for line in _lines(text):
+    for line in lines_of(text):
         if (mark := _PRINTED.match(line.strip())) is not None:
             found.append(Span(_seconds(mark.groups()[:3]), _seconds(mark.groups()[3:6]), mark[7]))
         elif found:
@@ -283,14 +252,15 @@ def _seconds(clock: tuple[str | None, ...]) -> float:
 
 
 def _begins_as_printed(head: str) -> bool:
-    lines = [line for line in _lines(head) if line.strip()][:_ABOVE_PRINTED]
+    lines = [line for line in lines_of(head) if line.strip()][:_ABOVE_PRINTED]
     return any(_PRINTED.match(line.strip()) for line in lines)
 
 
 def _dialogue(text: str) -> Iterable[Span]:
     """Lines of SubStation, by the names in the last line of formats before them; drawings are no words."""
-    names, found = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"], []
-    for line in _lines(text):
+    names = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
+    shown: list[ShownLine] = []
+    for line in lines_of(text):
         kind, colon, rest = line.partition(":")
         if kind.strip().lower() == "format" and "text" in rest.lower():
             names = [name.strip().lower() for name in rest.split(",")]
@@ -303,8 +273,8 @@ def _dialogue(text: str) -> Iterable[Span]:
                     for one in times
                     if one
                 )
-                found.append(Span(start_s, end_s, plain_dialogue(words)))
-    return found
+                shown.append(ShownLine(start_s, end_s, plain_dialogue(words), marked_part(words)))
+    return said_of(shown)
 
 
 def plain_dialogue(words: str) -> str:
@@ -386,7 +356,6 @@ _FORMS: tuple[tuple[Callable[[str], bool], Callable[[str], Iterable[Span]]], ...
     (_begins_as_lyrics, _lyrics),
     (_begins_as_table, _table),
     (lambda head: head[:1].isdigit() and _SBV.match(head.partition("\n")[0].strip()) is not None, _youtube),
-    (lambda head: _first_line(head, _CTM), _conversation),
-    (lambda head: _first_line(head, _STM), _segments),
+    *nist_files.FORMS,
     *older_subtitles.FORMS,
 )
