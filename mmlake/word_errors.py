@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from mmlake import preprocess
 from mmlake.captions.error_rates import ErrorRates, error_rates
-from mmlake.errors import SettingsError
+from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.formats.texts import decode_text
 from mmlake.lake import Lake
 from mmlake.preprocess.transcripts.subtitles import parse_cues
 from mmlake.schemas.captions import CAPTIONS, CORRECTION
@@ -71,8 +72,7 @@ def read_gold(folder: Path) -> dict[str, str]:
             continue
         if path.stat().st_size > _MAX_GOLD_BYTES:
             raise SettingsError(f"{path} is larger than {_MAX_GOLD_BYTES} bytes; gold is a text per recording")
-        text = path.read_text(encoding="utf-8", errors="replace")
-        for name, said in _named(path, text):
+        for name, said in _named(path, _text_of(path)):
             if name in found:
                 raise SettingsError(f"{folder} holds two gold texts for {name!r}, the second in {path}; keep one")
             found[name] = said
@@ -81,14 +81,21 @@ def read_gold(folder: Path) -> dict[str, str]:
     return found
 
 
+def _text_of(path: Path) -> str:
+    """The text in whatever encoding transcripts of items are read in. Raises SettingsError."""
+    try:
+        return decode_text(path.read_bytes())[0]
+    except UnreadableItem as error:
+        raise SettingsError(f"{path} is no text: {error.reason}; save it as UTF-8, or take it away") from error
+
+
 def _named(path: Path, text: str) -> Iterator[tuple[str, str]]:
     if not path.name.lower().endswith(".trans.txt"):
         yield path.stem, " ".join(cue.text for cue in parse_cues(text))
         return
-    for line in text.splitlines():
-        name, _, said = line.partition(" ")
-        if name:
-            yield name, said
+    for line in filter(str.strip, text.splitlines()):
+        name, *said = line.split(maxsplit=1)  # behind a space or a tab
+        yield name, said[0].rstrip() if said else ""
 
 
 def _transcripts(lake: Lake) -> Iterator[tuple[str, str, str, str, str | None]]:

@@ -59,6 +59,27 @@ def test_gold_is_read_from_texts_subtitles_and_lists_of_utterances(tmp_path) -> 
     }
 
 
+@pytest.mark.parametrize("between", [" ", "\t", "  "])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_names_of_a_list_end_at_a_space_or_a_tab(tmp_path, between: str, mark: str) -> None:
+    """With a tab the name held the first word, behind a byte order mark the first name did: no item had either."""
+    table = f"{mark}1-2-0000{between}GO ON\n\n1-2-0001{between}YES\n1-2-0002\n"
+    found = read_gold(make.land(tmp_path, {"1-2.trans.txt": table.encode()}))
+    assert found == {"1-2-0000": "GO ON", "1-2-0001": "YES", "1-2-0002": ""}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1251"])
+def test_gold_is_read_in_the_encodings_of_transcripts(tmp_path, encoding: str) -> None:
+    """Each letter of another one than UTF-8 was an error of the recognizer."""
+    said = "Мы ехали домой поздно вечером, и дождь не переставал до самого утра."
+    assert read_gold(make.land(tmp_path, {"a.txt": said.encode(encoding)})) == {"a": said}
+
+
+def test_gold_that_is_no_text_is_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match=r"a\.txt is no text"):
+        read_gold(make.land(tmp_path, {"a.txt": bytes(range(256)) * 4}))
+
+
 def test_two_gold_texts_of_one_name_are_refused(tmp_path) -> None:
     with pytest.raises(SettingsError, match="two gold texts for 'a'"):
         read_gold(make.land(tmp_path, {"x/a.txt": b"1", "y/a.txt": b"2"}))
