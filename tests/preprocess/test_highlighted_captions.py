@@ -119,3 +119,19 @@ def test_within_a_film_a_line_is_said_once(tmp_path: Path) -> None:
         assert len(container.streams.subtitles) == 1
     found = embedded_cues(film, "video/x-matroska")
     assert [cue.text for cue in found] == [line.replace("\n", " ") for line in LINES]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (srt([(0.0, 1.0, "[SPEAKER_00]: Good morning."), (1.0, 2.0, "[SPEAKER_01]: Yes.")]), ["Good morning.", "Yes."]),
+        (webvtt([(0.0, 1.0, "[SPEAKER_00]: <u>So</u> it"), (1.0, 2.0, "[SPEAKER_00]: So <u>it</u>")]), ["So it"]),
+        ("start\tend\ttext\n0\t900\t[SPEAKER_12]: Yes.\n", ["Yes."]),
+        ("[SPEAKER_00]: Good morning.\n[SPEAKER_01]: Yes.\n", ["Good morning. Yes."]),
+        ("He said [SPEAKER_00]: no.", ["He said [SPEAKER_00]: no."]),
+        ("[Anna]: Good morning.", ["[Anna]: Good morning."]),
+    ],
+)
+def test_names_that_a_diarizer_gives_voices_are_not_said(text: str, words: list[str]) -> None:
+    """WhisperX writes them before each line; they were aligned as words, and counted as errors."""
+    assert said(text) == words

@@ -56,6 +56,8 @@ _TAG = re.compile(
 # how a word is read, above it; it says the word again
 _RUBY = re.compile(r"<rt\b[^<>]{0,80}>.{0,200}?(?:</rt>|(?=</ruby>))|<rp>.{0,20}?</rp>", re.IGNORECASE | re.DOTALL)
 _SPACES = re.compile(r"\s+")
+# who speaks, by pyannote's names for voices, as WhisperX writes it before a line; a name that people wrote may be said
+_VOICE = re.compile(r"^[ \t]*\[SPEAKER_\d{2,4}\]:?[ \t]*", re.MULTILINE)
 # exposure and place, frame by frame, in the subtitles of DJI's drones
 _FLOWN = re.compile(
     r"\[(?:iso|shutter|fnum|latitude|longitude)\b|\b(?:FrameCnt|SrtCnt)\b|\b(?:GPS|HOME) ?\(", re.IGNORECASE
@@ -106,8 +108,9 @@ def parse_cues(text: str) -> list[Cue]:
     text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         if (spans := spans_of(text)) is not None:
-            return [Cue(_SPACES.sub(" ", words), start_s, end_s) for start_s, end_s, words in sorted(spans)]
-        plain = _SPACES.sub(" ", words_of_frames(text) or text).strip()
+            said = [span._replace(text=_SPACES.sub(" ", _VOICE.sub("", span.text))) for span in sorted(spans)]
+            return [Cue(span.text, span.start_s, span.end_s) for span in said if span.text]
+        plain = _SPACES.sub(" ", words_of_frames(text) or _VOICE.sub("", text)).strip()
         return [Cue(plain)] if plain else []
     found: list[_Lines] = []
     untimed: list[tuple[float, Cue]] = []  # each with the start of the cue above it
@@ -137,7 +140,7 @@ def _shown(body: str) -> list[str]:
     """The lines of a cue without tags; SubStation's breaks are some where it was made into SRT."""
     if "<ruby" in body.lower():
         body = _RUBY.sub("", body)
-    return html.unescape(_TAG.sub("", body).replace("\\N", "\n").replace("\\h", " ")).split("\n")
+    return html.unescape(_VOICE.sub("", _TAG.sub("", body)).replace("\\N", "\n").replace("\\h", " ")).split("\n")
 
 
 class _Mark(NamedTuple):
