@@ -1,10 +1,11 @@
 """Kaldi's data directories: recordings in `wav.scp`, what is said in `text`, by whom in `utt2spk`, and when in
 `segments`.
 
-Enters: the four files, of any size. Leaves: one record per recording, with the words, or with the segments that it has,
-and one for every line that belongs to none. Nothing that stands in them is run: a recording that is the output of a
-command is a record with a fault. The three companions of `wav.scp` are shards without rows: what they say is in its
-rows and in those of the recordings.
+Enters: these files, and `utt2lang`, `utt2gender` and `spk2gender`, of any size. Leaves: one record per recording, with
+the words, or with the segments that it has, and one for every line that belongs to none. Nothing that stands in them is
+run: a recording that is the output of a command is a record with a fault. The companions of `wav.scp` are shards
+without rows: what they say is in its rows and in those of the recordings. So are the indexes of a data directory, which
+follow from the recordings and from these files, or name arrays that were computed of them: none is a document.
 """
 
 from __future__ import annotations
@@ -23,19 +24,32 @@ from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.lines import Line, cut_lines, text_alone
 from mmlake.sources.records.scratch import ScratchTables
 
-_SAID = (("text", "text"), ("utt2spk", "speaker_id"))  # of an utterance: files, and what their words are called here
+# of an utterance: files, and what their words are called here
+_SAID = (("text", "text"), ("utt2spk", "speaker_id"), ("utt2lang", "language"), ("utt2gender", "gender"))
+_OF_SPEAKERS = "spk2gender"
+# Kaldi's manual, "Data preparation", and what its scripts and ESPnet's add
+_INDEXES = frozenset(
+    "spk2utt utt2dur reco2dur utt2num_frames utt2num_samples utt2max_frames utt2uniq reco2file_and_channel frame_shift"
+    " feats.scp cmvn.scp vad.scp ivector.scp".split()
+)
 _MAX_SEGMENTS = 10_000  # of one recording: all are in its metadata
-_FORMS = {"segments": "<utterance> <recording> <start> <end>", "utt2spk": "<utterance> <speaker>"}
-_TABLES = """
-CREATE TABLE text (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER);
-CREATE TABLE utt2spk (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER);
+_FORMS = {
+    "segments": "<utterance> <recording> <start> <end>",
+    "utt2spk": "<utterance> <speaker>",
+    "utt2lang": "<utterance> <language>",
+    "utt2gender": "<utterance> <gender>",
+    "spk2gender": "<speaker> <gender>",
+}
+_OF_IDS = (*(table for table, _ in _SAID), _OF_SPEAKERS)
+_OF_ONE_ID = "(number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER)"
+_TABLES = f"""
+{"".join(f"CREATE TABLE {name} {_OF_ONE_ID};" for name in _OF_IDS)}
 CREATE TABLE recordings (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE segments (number INTEGER PRIMARY KEY, id TEXT, recording TEXT, start_s REAL, end_s REAL,
     is_taken INTEGER);
 """
-_INDICES = """
-CREATE INDEX texts ON text (id);
-CREATE INDEX speakers ON utt2spk (id);
+_INDICES = f"""
+{"".join(f"CREATE INDEX ids_of_{name} ON {name} (id);" for name in _OF_IDS)}
 CREATE INDEX spans ON segments (recording);
 """
 
@@ -44,8 +58,8 @@ modalities = text_alone
 
 
 def claims(head: bytes, name: str) -> bool:
-    """Whether the name is that of a companion."""
-    return name in COMPANIONS
+    """Whether the name is that of a companion or an index."""
+    return name in COMPANIONS or name in _INDEXES
 
 
 def is_kept(name: str, siblings: Siblings) -> bool:
@@ -80,7 +94,7 @@ def lines(reading: Reading) -> Iterator[Line]:
 
 
 def _read(reading: Reading, prefix: str) -> Iterator[Line]:
-    """The lines of one file as records {id, rest}. prefix: of their labels, which are unique in all four files."""
+    """The lines of one file as records {id, rest}. prefix: of their labels, which are unique in all of them."""
     for line in cut_lines(reading, ("id", "rest"), _cells_of):
         yield replace(line, name=f"{prefix}{line.name}")
 
@@ -97,7 +111,7 @@ def _fill(tables: ScratchTables, reading: Reading, name: str) -> Iterator[Line]:
         span = _span(rest) if name == "segments" else (rest,)
         if line.fault is not None:
             yield line
-        elif span is None or (name == "utt2spk" and not rest):
+        elif span is None or (name != "text" and not rest):
             yield replace(line, fault=Fault(1003, f"the line of {name} is not of the form {_FORMS[name]}"))
         else:
             tables.add(name, (line.number, line.fields["id"], *span, 0))
@@ -142,12 +156,16 @@ def _recording(tables: ScratchTables, line: Line, *, has_segments: bool) -> Line
 
 
 def _with_words(tables: ScratchTables, fields: dict[str, Any], utterance: str) -> dict[str, Any]:
-    """The fields, with the first words and the first speaker of the utterance."""
+    """The fields, with the first words and the first speaker of the utterance, and what is known of them."""
     for table, name in _SAID:
         sql = f"SELECT number, body FROM {table} WHERE id = ? ORDER BY number LIMIT 1"
         for number, body in tables.select(sql, utterance):
             tables.change(f"UPDATE {table} SET is_taken = 1 WHERE number = ?", number)
             fields |= {name: body} if body else {}
+    if "speaker_id" in fields and "gender" not in fields:
+        sql = f"SELECT body FROM {_OF_SPEAKERS} WHERE id = ? ORDER BY number LIMIT 1"
+        for (body,) in tables.select(sql, fields["speaker_id"]):
+            fields["gender"] = body
     return fields
 
 

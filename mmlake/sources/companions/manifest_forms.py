@@ -30,7 +30,7 @@ from mmlake.sources.records.fields import with_numbers
 from mmlake.sources.records.separated_values import QUOTING
 
 SCP = "wav.scp"
-COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
+COMPANIONS = ("segments", "text", "utt2spk", "utt2lang", "utt2gender", "spk2gender")  # what Kaldi has next to it
 # extension -> what may separate its cells; those of the last row have no line of names
 _TABLES = {"csv": (",", ";", "|"), "tsv": ("\t",), **file_lists.EXTENSIONS}
 EXTENSIONS = ("json", "jsonl", "ndjson", *_TABLES)

@@ -167,7 +167,7 @@ SOURCES = Connectors(
         # By all of their first records; before lines and lists, which would take them for texts alone.
         _row(MANIFEST, manifests, extensions=manifests.EXTENSIONS),
         # What lies next to `wav.scp`, whose rows say what is in it.
-        _row("kaldi", kaldi, extensions=("",)),
+        _row("kaldi", kaldi, extensions=("", "scp")),
         _row(
             "jsonl",
             json_lines,

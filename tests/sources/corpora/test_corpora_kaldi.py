@@ -37,7 +37,7 @@ def faults(rows):
 
 
 def test_a_recording_has_its_words_and_its_speaker(tmp_path):
-    rows = [row for row in found(tmp_path, FILES) if row["sample_id"] != "d/spk2utt"]
+    rows = found(tmp_path, FILES)
     assert [
         (row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"])
         for row in rows
@@ -50,6 +50,25 @@ def test_a_recording_has_its_words_and_its_speaker(tmp_path):
     assert [metadata(row) for row in rows if row["modality"] == "audio"] == [
         {"utterance_id": f"s1-u{at}", "speaker_id": "s1"} for at in (1, 2)
     ]
+
+
+def test_languages_and_genders_are_of_utterances_and_speakers(tmp_path):
+    genders = {"d/spk2gender": b"s1 f\n", "d/utt2gender": b"s1-u2 m\n", "d/utt2lang": b"s1-u1 en\n"}
+    rows = [row for row in found(tmp_path, FILES | genders) if row["modality"] == "audio"]
+    assert [metadata(row) for row in rows] == [
+        {"utterance_id": "s1-u1", "speaker_id": "s1", "language": "en", "gender": "f"},
+        {"utterance_id": "s1-u2", "speaker_id": "s1", "gender": "m"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["spk2utt", "utt2dur", "reco2dur", "utt2num_frames", "feats.scp", "cmvn.scp"])
+def test_indexes_of_a_data_directory_are_no_documents(tmp_path, name):
+    """Each was a document, of a line for each of a corpus' utterances."""
+    index = {f"d/{name}": b"s1-u1 2.50\ns1-u2 3.25\n"}
+    rows = found(tmp_path, FILES | index)
+    assert {row["role"] for row in rows} == {"media", "transcript"} and len(rows) == 4
+    alone = found(tmp_path / "alone", index)
+    assert [(row["sample_id"], row["role"]) for row in alone] == [(f"d/{name.removesuffix('.scp')}", "document")]
 
 
 def test_words_in_utf_16_are_read_as_other_lists_are(tmp_path):
@@ -172,6 +191,7 @@ def test_another_word_or_another_recording_is_another_revision(tmp_path):
     land(root, {"d/wav.scp": FILES["d/wav.scp"]})
     fourth = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=third)}
     assert {key: shard.format for key, shard in fourth.items() if shard.format != "folder"} == {
+        "d/spk2utt": "kaldi",
         "d/text": "kaldi",
         "d/utt2spk": "kaldi",
         "d/wav.scp": "manifest",
