@@ -50,7 +50,7 @@ _NUMBERED = ("caption",)  # and such a one with a number behind it: Clotho has f
 _IDS = ("image_id", "video_id", "audio_id", "recording_id")  # fields that name a medium without an extension
 _HINTS = re.compile(
     rb'"(?:(?:image|video|audio|recording)_id|images?|videos?|audios?|audio_filepath|conversations|messages|prompt'
-    rb'|supervisions)"'
+    rb'|supervisions|num_samples)"'
 )
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
@@ -197,11 +197,13 @@ def names_of(fields: Mapping[str, Any], columns: Columns | None = None) -> list[
 
 
 def _has_form(record: Any) -> bool:
-    """Whether the record names media and says something of them, or is a dialogue, or a cut of Lhotse's, among others
-    that do."""
+    """Whether the record names media and says something of them, or is a dialogue, or a cut or recording of Lhotse's,
+    among others that do."""
     if not isinstance(record, dict):
         return False
-    if utterances.is_cut(record) or any(isinstance(record.get(name), list) for name in _DIALOGUES):
+    if utterances.is_cut(record) or utterances.is_recording(record):
+        return True
+    if any(isinstance(record.get(name), list) for name in _DIALOGUES):
         return True
     return bool(paths_of(record)) and (
         any(name in record for name in (*_WORDS, "segments")) or bool(with_numbers(record, _NUMBERED))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mmlake.errors import Fault
@@ -28,8 +29,24 @@ def is_cut(record: Any) -> bool:
     return isinstance(record, Mapping) and _file_of(record) is not None
 
 
+def is_recording(record: Any) -> bool:
+    """Whether the record is a recording of Lhotse's, which is in one file: it comes next to its supervisions, and says
+    of it what it is, not what is said."""
+    if not isinstance(record, Mapping) or not isinstance(record.get("id"), str):
+        return False
+    is_of_samples = all(_is_number(record.get(name)) for name in ("sampling_rate", "num_samples"))
+    return is_of_samples and _source_of(record, ("file",)) is not None
+
+
 def as_utterances(record: dict[str, Any]) -> dict[str, Any]:
-    """A cut of Lhotse's as the recording with its segments, times those of the recording; any other record as it is."""
+    """A cut of Lhotse's as the recording with its segments, times those of the recording; a recording of Lhotse's with
+    the name of its file; any other record as it is."""
+    if is_recording(record):
+        # its duration follows, and would be taken for that of what a supervision of it says
+        own: dict[str, Any] = {
+            name: record[name] for name in ("sampling_rate", "num_samples", "channel_ids") if name in record
+        }
+        return {"recording_id": record["id"], "audio": record["sources"][0]["source"], **own}
     path = _file_of(record)
     if path is None:
         return record
@@ -49,7 +66,7 @@ def gathered(lines: Iterable[Line]) -> Iterator[Line]:
         fields = as_utterances(line.fields)
         path = _path_of(fields)
         if line.fault is not None or path is None:
-            yield line
+            yield line if fields is line.fields else replace(line, fields=fields)
         elif _is_command(line.fields):
             yield Line(line.name, line.number, fields, _COMMAND)
         else:
@@ -106,11 +123,16 @@ def _file_of(record: Mapping[str, Any]) -> str | None:
     recording, said = record.get("recording"), record.get("supervisions")
     if not isinstance(recording, Mapping) or not isinstance(said, list) or not _is_number(record.get("start")):
         return None
+    return _source_of(recording, ("file", "command"))
+
+
+def _source_of(recording: Mapping[str, Any], kinds: tuple[str, ...]) -> str | None:
+    """The one file of a recording of Lhotse's; None where it is none or several, or of another kind."""
     sources = recording.get("sources")
     if not isinstance(sources, list) or len(sources) != 1 or not isinstance(sources[0], Mapping):
         return None
     path = sources[0].get("source")
-    return path if isinstance(path, str) and sources[0].get("type") in ("file", "command") else None
+    return path if isinstance(path, str) and sources[0].get("type") in kinds else None
 
 
 def _is_command(record: Mapping[str, Any]) -> bool:

@@ -61,6 +61,28 @@ def test_an_utterance_that_is_the_whole_recording_has_its_words_as_they_are(tmp_
     assert (media["sample_text"], metadata(media)) == ("good morning", {"offset": 0, "duration": 1.0})
 
 
+@pytest.mark.parametrize("name", ["recordings.jsonl", "recordings.jsonl.gz"])
+def test_recordings_of_lhotse_are_what_they_are_and_no_broken_records(tmp_path, name: str) -> None:
+    """Lhotse writes them next to the supervisions; each was a row that could not be read."""
+    recording = cut()["recording"] | {"id": "rec-0001", "channel_ids": [0]}
+    said = {"id": "s1", "recording_id": "rec-0001", "start": 0.0, "duration": 2.5, "channel": 0, "text": "good morning"}
+    recording["sources"][0]["source"] = "wavs/rec-0001.wav"
+    data = gz(jsonl(recording)) if name.endswith(".gz") else jsonl(recording)
+    rows = rows_of(land(tmp_path / "in", {name: data, "supervisions.jsonl": jsonl(said), "wavs/rec-0001.wav": wav(8)}))
+    assert [(row["modality"], row["error_code"], row["sample_text"] or row["text_content"]) for row in rows] == [
+        ("audio", None, "good morning"),
+        ("text", None, "good morning"),
+    ]
+    known = metadata(rows[0])
+    assert (known["sampling_rate"], known["num_samples"], known["duration"]) == (8000, 8, 2.5)
+
+
+@pytest.mark.parametrize("change", [{"sources": []}, {"num_samples": "8"}, {"id": 1}])
+def test_what_is_no_recording_of_lhotse_stays_a_record(change: dict) -> None:
+    recording = cut()["recording"] | change
+    assert not utterances.is_recording(recording) and utterances.as_utterances(recording) is recording
+
+
 def test_a_cut_of_lhotse_gives_its_recording_words_with_times(tmp_path) -> None:
     cuts = [cut(0.0, 1, text="good morning", speaker="a"), cut(1.0, 2, text="and good night")]
     media, text = rows_of(land(tmp_path / "in", {"cuts.jsonl.gz": gz(jsonl(*cuts)), "wavs/1.wav": wav()}))
