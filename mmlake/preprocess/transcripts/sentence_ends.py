@@ -20,10 +20,13 @@ CLAUSE, SENTENCE = 1, 2  # what a word or a line ends; 0: neither
 _CLOSERS = "\"'”’“‘«»‹›)\\]」』）］】》"
 # Greek asks with a semicolon, and Armenian ends with a colon where its own sign is not at hand
 _OWN_ENDS = "(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]|(?<=[\u0531-\u0587]):"
+_UNSPACED = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # kana and Chinese characters
+# between them signs of narrow scripts end a sentence too, and the wide point does but for numbers and lists
+_BETWEEN = f"(?<=[{_UNSPACED}」』）])(?:．(?![0-9０-９])|[!?]++(?=[{_UNSPACED}「『]))"
 # a run of marks as a whole: 100,000 before a word were tried from each of them
 SENTENCE_END: Final = re.compile(
     rf"(?:(?<![{SPACED_ENDS}{UNSPACED_ENDS}])[{SPACED_ENDS}{UNSPACED_ENDS}]++|{_OWN_ENDS})[{_CLOSERS}]*+(?=\s|$)"
-    rf"|[{UNSPACED_ENDS}]"
+    rf"|[{UNSPACED_ENDS}]|{_BETWEEN}"
 )
 # behind a word alone: 1,000 and 12:30 are one
 CLAUSE_END: Final = re.compile(r"(?<![,;:،؛–—፣፤፥၊])[,;:،؛–—፣፤፥၊]++[\"'”’»)\]]*+(?=\s|$)|[、，；：]")
