@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mmlake.landing import Entry, Landing
+from mmlake.sources.companions.delta_log import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LOOSE, Connectors
@@ -36,7 +37,8 @@ class DirectoryListing:
         around: Placement | None = None,
     ) -> None:
         """around: what was listed already."""
-        self.entries: Sequence[Entry] = without_bookkeeping(path, landing.files(path), landing)
+        found = current_files(path, landing.files(path), landing, parsed)
+        self.entries: Sequence[Entry] = without_bookkeeping(path, found, landing)
         self.names = Siblings(landing, path, settings, parsed)
         self._landing, self._path, self._around = landing, path, around or Placement(landing, parsed)
         self._around.learn(path, self.entries)

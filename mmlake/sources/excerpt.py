@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
+from mmlake.sources.companions.delta_log import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
 from mmlake.sources.companions.siblings import without_bookkeeping
@@ -109,6 +110,7 @@ class _FirstScan:
             if (root := directory_of(directory, self._landing)) is not None:
                 single.setdefault(root, {})[directory] = entries
                 continue
+            entries = current_files(directory, entries, self._landing, self._reader.parsed)
             entries = without_bookkeeping(directory, entries, self._landing)
             self._around.learn(directory, entries)
             loose: list[Entry] = []

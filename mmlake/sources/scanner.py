@@ -13,6 +13,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing, opened_ahead
 from mmlake.progress import Advance, silent
 from mmlake.sources.companions import manifest_forms
+from mmlake.sources.companions.delta_log import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of
@@ -100,6 +101,7 @@ class Scan:
             if (whole := directory_of(directory, self._landing)) is not None:
                 inside.setdefault(whole, []).extend(entries)
                 continue
+            entries = current_files(directory, entries, self._landing, self._reader.parsed)
             entries = without_bookkeeping(directory, entries, self._landing)
             if listing is None:
                 self._around.learn(directory, entries)
