@@ -37,7 +37,7 @@ class DirectoryListing:
         around: Placement | None = None,
     ) -> None:
         """around: what was listed already."""
-        found = current_files(path, landing.files(path), landing, parsed)
+        found = current_files(path, landing.files(path), landing, parsed, settings)
         self.entries: Sequence[Entry] = without_bookkeeping(path, found, landing)
         self.names = Siblings(landing, path, settings, parsed)
         self._landing, self._path, self._around = landing, path, around or Placement(landing, parsed)

@@ -110,7 +110,7 @@ class _FirstScan:
             if (root := directory_of(directory, self._landing)) is not None:
                 single.setdefault(root, {})[directory] = entries
                 continue
-            entries = current_files(directory, entries, self._landing, self._reader.parsed)
+            entries = current_files(directory, entries, self._landing, self._reader.parsed, self._reader.settings)
             entries = without_bookkeeping(directory, entries, self._landing)
             self._around.learn(directory, entries)
             loose: list[Entry] = []

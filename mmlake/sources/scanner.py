@@ -101,7 +101,7 @@ class Scan:
             if (whole := directory_of(directory, self._landing)) is not None:
                 inside.setdefault(whole, []).extend(entries)
                 continue
-            entries = current_files(directory, entries, self._landing, self._reader.parsed)
+            entries = current_files(directory, entries, self._landing, self._reader.parsed, self._reader.settings)
             entries = without_bookkeeping(directory, entries, self._landing)
             if listing is None:
                 self._around.learn(directory, entries)

@@ -104,3 +104,28 @@ def test_parquet_next_to_an_empty_directory_of_that_name_is_read(tmp_path) -> No
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / "notes.txt").write_text("A note on owls.")
     assert sorted(found(tmp_path)[0]) == ["A note on owls.", "An owl sleeps."]
+
+
+@pytest.mark.parametrize("num_parts", [1, 2])
+def test_a_checkpoint_stands_for_the_commits_that_were_cleaned_up(tmp_path, table, num_parts: int) -> None:
+    write(table, "c.parquet", ["An owl wakes."])
+    commit(table, 2, add=["c.parquet"])
+    rows = [{"add": {"path": "b.parquet"}, "remove": None}, {"add": None, "remove": {"path": "a.parquet"}}]
+    schema = pa.schema([(name, pa.struct([("path", pa.string())])) for name in ("add", "remove")])
+    for part in range(num_parts):
+        name = f"{1:020}.checkpoint.parquet"
+        if num_parts > 1:
+            name = f"{1:020}.checkpoint.{part + 1:010}.{num_parts:010}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows[part::num_parts], schema=schema), table / "_delta_log" / name)
+    for version in (0, 1):
+        (table / "_delta_log" / f"{version:020}.json").unlink()
+    assert found(tmp_path) == (["An owl sleeps.", "An owl wakes."], [])
+    (table / "_delta_log" / name).unlink()  # of two parts one
+    assert (found(tmp_path)[0], len(found(tmp_path)[1])) == ([], 3)
+
+
+def test_a_checkpoint_with_sidecars_is_not_read(tmp_path, table) -> None:
+    row = {"add": {"path": "a.parquet"}, "sidecar": {"path": "x.parquet"}}
+    pq.write_table(pa.Table.from_pylist([row]), table / "_delta_log" / f"{1:020}.checkpoint.parquet")
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+    assert (found(tmp_path)[0], len(found(tmp_path)[1])) == ([], 2)

@@ -2,7 +2,8 @@
 new file and a line of the log, `_delta_log`, that removes the old one, which lies there until somebody vacuums.
 
 Source: the Delta transaction protocol (PROTOCOL.md of delta-io/delta): commits `<20 digits>.json`, one action a line,
-`add` and `remove` with the path relative to the table, percent-encoded. Checkpoints, which are Parquet, are not read.
+`add` and `remove` with the path relative to the table, percent-encoded; checkpoints `<20 digits>.checkpoint.parquet`,
+or in numbered parts, a row for each action that makes up that version. Those with sidecars are not read.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.landing import Entry, Landing, native, portable
 from mmlake.sources.companions import places
 from mmlake.sources.parsed_files import Kind, ParsedFiles
+from mmlake.sources.records.cells import group_cells, limits_of
+from mmlake.sources.settings import SourceSettings
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"\d{20}\.json")
+# one file, or its part of so many
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 _ENDING = ".parquet"
 _MAX_LINE_BYTES = 16 << 20  # of one action; one with the statistics of very many columns has some kB
 _ADVICE = "write its latest version as Parquet files of their own"
@@ -38,19 +44,21 @@ class _Table(NamedTuple):
 _TABLES = Kind[_Table](max_size=1 << 20, size_of=lambda one: len(one.added) + 1)  # files
 
 
-def current_files(directory: str, entries: list[Entry], landing: Landing, parsed: ParsedFiles) -> list[Entry]:
+def current_files(
+    directory: str, entries: list[Entry], landing: Landing, parsed: ParsedFiles, settings: SourceSettings
+) -> list[Entry]:
     """The files of the directory without the log of a Delta table, and without the Parquet files that its latest
     version does not name. Refused are those of which single rows are deleted, and all of a table whose log is not
     whole: rows that somebody deleted are not to come back."""
     before, is_log, _ = f"/{directory}/".partition(f"/{LOG}/")
     if is_log:
-        return [] if _commits(before.strip("/") or ".", landing) else entries
+        return [] if _log_of(before.strip("/") or ".", landing) else entries
     if not any(entry.name.endswith(_ENDING) for entry in entries):
         return entries
     for root in _upwards(directory):
-        if commits := _commits(root, landing):
-            key = landing.location, root, tuple(commits)
-            table = parsed.get(_TABLES, key, partial(_replayed, root, commits, landing))
+        if log := _log_of(root, landing):
+            key = landing.location, root, tuple(log)
+            table = parsed.get(_TABLES, key, partial(_replayed, root, log, landing, settings))
             found = list(_of_table(entries, table))
             if left_out := len(entries) - len(found):
                 _log.info("%s: %d files are not of the latest version of the Delta table %s", directory, left_out, root)
@@ -74,21 +82,55 @@ def _upwards(directory: str) -> Iterator[str]:
     return ("/".join(parts[:depth]) or "." for depth in range(len(parts), -1, -1))
 
 
-def _commits(root: str, landing: Landing) -> list[Entry]:
-    """The commits of the table there in their order; none where it is no table."""
-    return [entry for entry in landing.files(places.join(root, LOG)) if _COMMIT.fullmatch(entry.name)]
+def _log_of(root: str, landing: Landing) -> list[Entry]:
+    """The commits and checkpoints of the table there in their order; none where it is no table."""
+    found = landing.files(places.join(root, LOG))
+    return [entry for entry in found if _COMMIT.fullmatch(entry.name) or _CHECKPOINT.fullmatch(entry.name)]
 
 
-def _replayed(root: str, commits: list[Entry], landing: Landing) -> _Table:
+def _replayed(root: str, log: list[Entry], landing: Landing, settings: SourceSettings) -> _Table:
+    """The table behind its last commit, from the first one on, or from the latest checkpoint where that is gone."""
+    commits = {int(entry.name[:20]): entry for entry in log if _COMMIT.fullmatch(entry.name)}
+    checkpoints = _checkpoints(log)
+    last = max((*commits, *checkpoints), default=0)
+    begin = -1 if 0 in commits else max(checkpoints, default=-1)
     added: dict[str, str | None] = {}
-    for number, entry in enumerate(commits):
-        if entry.name != f"{number:020}.json":
-            return _Table({}, f"of a Delta table whose log lacks version {number}; {_ADVICE}")
+    for number in range(max(begin, 0), last + 1):
         try:
-            _apply(_actions(entry, landing), native(root), added)
+            if number == begin:
+                _apply(_checkpointed(checkpoints[number], landing, settings), native(root), added)
+            elif number in commits:
+                _apply(_actions(commits[number], landing), native(root), added)
+            else:
+                return _Table({}, f"of a Delta table whose log lacks version {number}; {_ADVICE}")
         except (UnreadableItem, ValueError, TypeError, AttributeError, LookupError, RecursionError):
             return _Table({}, f"of a Delta table whose version {number} cannot be read; {_ADVICE}")
     return _Table(added)
+
+
+def _checkpoints(log: list[Entry]) -> dict[int, list[Entry]]:
+    """Version -> the files of its checkpoint, of those that are whole."""
+    found = dict[tuple[int, int], list[Entry]]()  # (version, number of parts) -> those that are there
+    for entry in log:
+        if named := _CHECKPOINT.fullmatch(entry.name):
+            found.setdefault((int(named[1]), int(named[2] or 1)), []).append(entry)
+    return {version: parts for (version, num_parts), parts in found.items() if len(parts) == num_parts}
+
+
+def _checkpointed(parts: list[Entry], landing: Landing, settings: SourceSettings) -> Iterator[dict[str, Any]]:
+    """The actions of a checkpoint. Raises UnreadableItem, also where others stand in sidecars."""
+    for entry in parts:
+        with ParquetReader(partial(landing.open, entry.path), limits_of(settings)) as file:
+            first = 0
+            for group, num_rows in enumerate(file.groups):
+                number = first
+                for number, cells in group_cells(file, group, first, settings):
+                    if isinstance(cells, Fault) or cells.get("sidecar") is not None:
+                        raise UnreadableItem(1003, f"row {number} of {entry.name} has no actions that are read")
+                    yield cells
+                first += num_rows
+                if number != first:
+                    raise UnreadableItem(1001, f"row group {group} of {entry.name} has rows less than its footer says")
 
 
 def _actions(entry: Entry, landing: Landing) -> Iterator[dict[str, Any]]:
