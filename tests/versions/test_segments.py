@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import BlobCorrupt
 from mmlake.versions import VersionStore
+from mmlake.versions.sample_schemas import VERSION_SAMPLES
 from mmlake.versions.segments import cut
 from mmlake.versions.values import digest_of_values
 from tests.versions.sample_rows import build, chosen, many, name, of_shards
@@ -99,6 +103,35 @@ def test_digests_of_values_are_equal_where_the_values_are(rows: list[dict], othe
     assert digest_of_values(pa.concat_tables([one.slice(0, at), one.slice(at)])) == digest_of_values(one)
     longer = pa.concat_tables([other, one]).slice(len(others))  # the same rows in the middle of larger buffers
     assert digest_of_values(longer) == digest_of_values(one)
+
+
+def test_a_segment_that_was_checked_is_decoded_once_whichever_store_reads_it(store, tmp_path, monkeypatch) -> None:
+    """The dozen steps of a version open the lake anew, each; what they share is the file."""
+    made = build(store, many(20))
+    expected = store.samples(made.id)
+    monkeypatch.setattr(pq, "ParquetFile", None)
+    assert VersionStore(tmp_path).samples(made.id).equals(expected)
+    assert VersionStore(tmp_path).verify(made.id) == []
+
+
+def test_damage_to_a_segment_that_was_checked_is_found_whatever_its_times(store) -> None:
+    made = build(store, many(20))
+    assert store.verify(made.id) == []
+    path = store._segments.path(store.tree(made.id).segments[0].digest)
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert len(store.verify(made.id)) == 1
+
+
+def test_a_tree_that_counts_other_bytes_is_refused_whoever_read_the_segment(store) -> None:
+    made = build(store, many(20))
+    (segment,) = store.tree(made.id).segments
+    store._segments.read(segment, VERSION_SAMPLES)
+    for other in (replace(segment, size_bytes=segment.size_bytes + 1), replace(segment, num_rows=19)):
+        with pytest.raises(BlobCorrupt):
+            store._segments.read(other, VERSION_SAMPLES)
 
 
 def test_a_missing_segment_is_named(store) -> None:
