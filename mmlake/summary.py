@@ -262,10 +262,10 @@ def sources_of(lake: Lake, modality: str, shard: str) -> tuple[SourceSummary, ..
 def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str, uncut: Mapping[Digest, Uncut]) -> None:
     """uncut: what has a verdict and cannot be cut all the same."""
     names = ["digest", "source", "error_code"]
-    items = lake.tables.read(Slot("items", modality, shard), columns=names)
+    items = lake.tables.read(Slot("items", modality, shard), columns=names, keep=False)
     slot = Slot("verdicts", modality, shard)
     rows = (
-        lake.tables.read(slot, columns=["digest", "status", "rule", "weight"]).to_pylist()
+        lake.tables.read(slot, columns=["digest", "status", "rule", "weight"], keep=False).to_pylist()
         if lake.tables.stamp(slot) is not None
         else []
     )
@@ -292,7 +292,7 @@ def _spans(lake: Lake, modality: str, shard: str) -> dict[Digest, list[tuple[Dig
     """Cut item -> name and kind of its spans and gaps."""
     slot, spans = Slot("units", modality, shard), dict[Digest, list[tuple[Digest, str]]]()
     if lake.tables.stamp(slot) is not None:
-        units = lake.tables.read(slot, columns=["digest", "parent_digest", "kind"])
+        units = lake.tables.read(slot, columns=["digest", "parent_digest", "kind"], keep=False)
         for row in units.filter(pc.not_equal(units.column("kind"), WHOLE)).to_pylist():
             spans.setdefault(row["parent_digest"], []).append((row["digest"], row["kind"]))
     return spans

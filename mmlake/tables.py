@@ -211,14 +211,20 @@ class Tables:
         write_atomically(path, checked_json.dumps(asdict(stamp)))
         return stamp
 
-    def read(self, slot: Slot, *, columns: list[str] | None = None) -> pa.Table:
-        """The rows. Raises MmlakeError where the table was never made, TableCorrupt where its bytes changed."""
+    def read(self, slot: Slot, *, columns: list[str] | None = None, keep: bool = True) -> pa.Table:
+        """The rows. Raises MmlakeError where the table was never made, TableCorrupt where its bytes changed.
+
+        keep: decode all columns of a small table and keep them for who asks next; a pass over all shards that nothing
+        follows decodes those that it asks for."""
         stamp = self._required(slot)
         with self._there(slot):
-            if stamp.size_bytes <= _KEPT_BYTES:
+            if keep and stamp.size_bytes <= _KEPT_BYTES:
                 kept = self._small(slot, stamp)
                 return kept.select(_wanted(kept.column_names, columns, slot, stamp))
-            file = _parquet(self._bytes(slot, stamp))
+            data = self._bytes(slot, stamp)
+            if (kept := _decoded.get(stamp.data_version)) is not None:
+                return kept.select(_wanted(kept.column_names, columns, slot, stamp))
+            file = _parquet(data)
         names = _wanted(file.schema_arrow.names, columns, slot, stamp)
         return file.read(columns=names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
 

@@ -25,6 +25,7 @@ from mmlake.lake import Lake
 from mmlake.publish.results import read_result
 from mmlake.publish.unit_facts import CAPTION_COLUMNS, UNIT_COLUMNS, captions_of_shard, facts_of_shard, with_captions
 from mmlake.quality.transcript import WRONG_TRANSCRIPT
+from mmlake.recent_files import RecentValues
 from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json, digest_of
 from mmlake.shards import LATER_FIELDS
 from mmlake.store import write_atomically
@@ -39,6 +40,9 @@ _COLUMNS = {
     APART: pa.schema([("sample", pa.string())]),
 }
 _TIERS = ("near", "semantic")
+_SINGLE_BYTES = 1 << 20  # a smaller pack is decoded sooner than threads are woken for its columns
+# packs that hash to their name, by the SHA-256 of their file, which is read each time: two versions share most of them
+_checked: RecentValues[tuple[str, str, str], pa.Table] = RecentValues(max_bytes=64 << 20)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,9 +87,13 @@ class Pins:
             data = _path(self._root, pack.digest).read_bytes()
         except FileNotFoundError as error:
             raise BlobMissing(f"{self._name(pack)} is absent from {self._root}; {_REMEDY}") from error
+        key = (digest_of(data), pack.digest, pack.kind)
+        if (kept := _checked.get(key)) is not None:
+            return kept
         try:
-            schema = _columns_of(pq.read_schema(pa.BufferReader(data)).names, pack.kind)
-            table = pq.read_table(pa.BufferReader(data), schema=schema, page_checksum_verification=True)
+            file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+            schema = _columns_of(file.schema_arrow.names, pack.kind)
+            table = file.read(schema.names, use_threads=len(data) > _SINGLE_BYTES).select(schema.names).cast(schema)
         except (pa.ArrowException, OSError, ValueError, KeyError):
             table = None
         if table is None or digest_of_values(table)[0] != pack.digest:
@@ -93,6 +101,7 @@ class Pins:
         for field in _COLUMNS[pack.kind]:
             if field.name not in table.column_names:
                 table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        _checked.keep(key, table, table.nbytes)
         return table
 
     def _name(self, pack: Pack) -> str:

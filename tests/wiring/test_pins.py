@@ -176,6 +176,17 @@ def test_keyframes_and_sound_of_pinned_facts_are_kept(published) -> None:
     assert collect(lake, now_s=0.0, dry_run=True).condemned == 2
 
 
+def test_packs_that_were_checked_are_decoded_once_and_damage_is_found(published, monkeypatch) -> None:
+    lake, id_ = published
+    assert verify_pins(lake, id_) == []
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", None)
+    assert verify_pins(lake, id_) == []
+    monkeypatch.undo()
+    (path, *_) = text_packs(lake)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert len(verify_pins(lake, id_)) == 1
+
+
 def test_pins_are_the_same_whatever_run_makes_them(site: Site) -> None:
     name = site.publish()
     lake = site.lake()
