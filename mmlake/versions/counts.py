@@ -1,5 +1,5 @@
-"""What a version counts: items, samples, licences, sources, what is out and why. Segment by segment, so that a version
-need never be in memory at once."""
+"""What a version counts: items, samples, licences, sources, what is out and why. A few segments at a time, so that a
+version need never be in memory at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from mmlake.records import LEADING_ROLES
 from mmlake.versions.outs import REPEATED
 from mmlake.versions.sample_schemas import piece
+from mmlake.versions.segments import MAX_SAMPLES
 
 Sums = dict[str, dict[str, int]]
 
@@ -23,11 +24,24 @@ class Tally:
 
     def __init__(self) -> None:
         self._items: list[pa.Table] = []
+        self._waiting: list[pa.Table] = []  # samples that are not counted yet
+        self._num_waiting = 0  # rows of them
         self._sums: dict[str, Sums] = {"samples": {}, "licences": {}, "sources": {}, "excluded": {}, "masked": {}}
         self._kept, self._masked = Counter[str](), Counter[str]()
 
     def add_samples(self, samples: pa.Table) -> None:
-        """Count these rows of VERSION_SAMPLES."""
+        """Count these rows of VERSION_SAMPLES: with others, as many at once as a large segment has, since a lake of
+        many small shards has thousands of segments of a few rows each."""
+        self._waiting.append(samples)
+        self._num_waiting += samples.num_rows
+        if self._num_waiting >= MAX_SAMPLES:
+            self._count_samples()
+
+    def _count_samples(self) -> None:
+        if not self._waiting:
+            return
+        samples = pa.concat_tables(self._waiting)
+        self._waiting, self._num_waiting = [], 0
         lists = piece(samples["parts"])
         flat, owner = pc.list_flatten(lists), pc.list_parent_indices(lists)
         parts = pa.table({name: pc.struct_field(flat, name) for name in ("digest", "modality", "size_bytes")})
@@ -55,6 +69,7 @@ class Tally:
 
     def counts(self) -> dict[str, Sums]:
         """The counts of a version by their names, sorted."""
+        self._count_samples()
         found = {what: _sorted(sums) for what, sums in self._sums.items()}
         totals: Sums = {}
         if self._items:
