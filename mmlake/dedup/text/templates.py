@@ -41,8 +41,7 @@ class Siblings:
         """keys: of each text. fraction: of the keys of the text that has fewer, above which it is a sibling."""
         self._keys, self._fraction = keys, fraction
         self._postings = Postings(keys)
-        for at in range(len(keys)):
-            self._postings.add(at)
+        self._postings.add_all(np.arange(len(keys)))
         self._known: dict[int, bool] = {}
 
     def are_many(self, one: int) -> bool:
