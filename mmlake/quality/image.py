@@ -14,6 +14,7 @@ from mmlake.media.pictures import LOSSY_FORMATS, deep_levels, draft_colour, draf
 from mmlake.quality.aesthetics import UNAESTHETIC
 from mmlake.quality.damage import DAMAGE_MEASUREMENT, DAMAGED
 from mmlake.quality.focus import focus_blur
+from mmlake.quality.grey_levels import GreyLevels
 from mmlake.quality.image_fidelity import FIDELITY_MEASURES, MOST_QUALITY, Decoded, fidelity
 from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
@@ -32,7 +33,7 @@ _PARTS = 8  # of each side; the ladybird of a macro photograph is about as large
 def image_measures(subject: Subject) -> Measures:
     """The measures of one picture; it is decoded again, at a reduced size where it is large."""
     picture = decoded(subject.blobs[0])
-    luma_HW = _shrunk(picture.luma_HW)
+    luma_HW = _shrunk(picture.luma_HW.astype(np.float32, copy=False))
     width_px, height_px = subject.track["width_px"], subject.track["height_px"]
     return {
         "min_side_px": float(min(width_px, height_px)),
@@ -49,12 +50,13 @@ def _levels(luma_HW: np.ndarray) -> Measures:
     """How the grey levels are spread: those that a twentieth lies at or below and that all but a hundredth does, and
     the Shannon entropy of the histogram in bits, 0 to 8. cleanvision calls a picture light where the first is above
     .95 of white, dark where the second is below .32."""
-    low, high = np.percentile(luma_HW, (5, 99))
-    shares = np.bincount(np.rint(luma_HW).astype(np.int64).clip(0, 255).ravel(), minlength=256) / luma_HW.size
+    levels = GreyLevels(luma_HW)
+    low, high = levels.percentiles((5, 99))
+    shares = levels.counts / luma_HW.size
     some = shares[shares > 0]
     return {
-        "luma_p5": float(low),
-        "luma_p99": float(high),
+        "luma_p5": low,
+        "luma_p99": high,
         "entropy_bits": max(0.0, float(-(some * np.log2(some)).sum())),
     }
 
@@ -83,7 +85,7 @@ def decoded(data: bytes) -> Decoded:
             tables = getattr(picture, "quantization", None)
             seen = in_srgb(picture)  # once for both measures
             return Decoded(
-                luma_HW=np.asarray(_grey(seen), dtype=np.float32),
+                luma_HW=_grey(seen),
                 stored_px=stored_px,
                 chroma=_chroma(seen),
                 mode=mode,

@@ -62,11 +62,14 @@ _UNDER_OTHERS, _FINE = 0.45, 50
 _OFF_GRID = np.s_[3:, 5:]  # where blocks begin that no codec made
 
 
+Plane = NDArray[np.uint8] | NDArray[np.float32]  # levels 0..255: whole ones as bytes, of deep pictures in between
+
+
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """One picture as its file says it, decoded."""
 
-    luma_HW: NDArray[np.float32]
+    luma_HW: Plane
     stored_px: int  # longer side in the file; the plane may be smaller
     chroma: float  # mean distance of its colours from grey, in levels
     mode: str  # of the file, as Pillow names it
@@ -104,20 +107,20 @@ def _bits(mode: str) -> float:
     return 5.0 if mode in ("P", "PA") else 8.0  # a palette of 256 colours: some 5 bits a channel
 
 
-def sharp_fraction(luma_HW: NDArray[np.float32]) -> float:
+def sharp_fraction(luma_HW: Plane) -> float:
     """How far up the spectrum there is detail: 1.0 up to the last pixel, .5 in a picture that was enlarged twofold,
     less in one that is blurred. Noise counts as detail: the noise of a camera is what a copy loses first."""
     return held_fractions(luma_HW)[0]
 
 
-def held_fractions(luma_HW: NDArray[np.float32]) -> tuple[float, float]:
+def held_fractions(luma_HW: Plane) -> tuple[float, float]:
     """(the same, how far up there is as much as no interpolation leaves)."""
     height, width = luma_HW.shape
     tiles = []
     for row in _TILES:
         for column in _TILES:
             top, left = (max(0, int(side * at) - _TILE_PX // 2) for side, at in ((height, row), (width, column)))
-            tile = luma_HW[top : top + _TILE_PX, left : left + _TILE_PX]
+            tile = luma_HW[top : top + _TILE_PX, left : left + _TILE_PX].astype(np.float32, copy=False)
             if min(tile.shape) >= 2 * _BANDS and tile.std() >= 1:
                 tiles.append(tile)
     shapes = dict.fromkeys(tile.shape for tile in tiles)  # one, but in small pictures
@@ -202,13 +205,13 @@ def _table_quality(table: NDArray[np.float64]) -> float:
     return _quality_of(100 * float(table.sum()) / 3_690)
 
 
-def _block_values(luma_HW: NDArray[np.float32]) -> NDArray[np.float32]:
+def _block_values(luma_HW: Plane) -> NDArray[np.float32]:
     """The nine lowest DCT values of blocks as JPEG cuts them, of shape (3, 3, blocks down, blocks across)."""
     height, width = (side // 8 * 8 for side in luma_HW.shape)
     rows = luma_HW[:height, :width].reshape(height // 8, 8, width)[:: max(1, height // 8 // _ROWS)]
     cosines = np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(3)[:, None] / 16) * np.array([[0.5**1.5], [0.5], [0.5]])
     waves = cosines.astype(np.float32)
-    down = waves @ rows  # blocks down, 3, W
+    down = waves @ rows.astype(np.float32, copy=False)  # blocks down, 3, W
     across = down.reshape(-1, 8) @ waves.T
     values: NDArray[np.float32] = across.reshape(len(rows), 3, width // 8, 3).transpose(1, 3, 0, 2)
     return values
@@ -218,9 +221,10 @@ def _seen_quality(values: NDArray[np.float32]) -> float:
     """The quality that the steps between DCT values say; 100 where there are none. Steps of the standard table show
     together what none of them shows alone, such as behind a second codec; others are searched one by one."""
     steps, cosines, firsts, tables = _waves()
-    bins = [(np.abs(values[mode].ravel()) / _BIN).astype(np.int64) for mode in _MODES]
     most = int(_MOST_LEVEL / _BIN)
-    histograms = np.stack([np.bincount(one[one < most], minlength=most) for one in bins]).astype(np.float32)
+    bins = _of_modes(values)
+    bins *= np.float32(1 / _BIN)  # a power of two: as exact as a division
+    histograms = _counts(bins, most).astype(np.float32)
     held = np.cumsum(histograms[:, ::-1], axis=1)[:, ::-1][:, firsts]  # modes, steps
     periodic = np.where(held >= _LEAST_VALUES, histograms @ cosines.T / np.maximum(held, 1), np.nan)
     found = []
@@ -232,6 +236,22 @@ def _seen_quality(values: NDArray[np.float32]) -> float:
             found.append(_quality_of(100 * float(steps[kept[-1]]) / standard))
     alone = float(np.median(found)) if len(found) >= 3 else _PLAIN_QUALITY
     return min(alone, _standard_quality(periodic, held, tables))
+
+
+def _of_modes(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How large the DCT values of each mode are, of shape (modes, blocks)."""
+    chosen = np.stack([values[mode] for mode in _MODES]).reshape(len(_MODES), -1)
+    magnitudes: NDArray[np.float32] = np.abs(chosen, out=chosen)
+    return magnitudes
+
+
+def _counts(values_MN: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+    """How many values of each row, none below zero, have each whole part below `most`, of shape (rows, most)."""
+    num = len(values_MN)
+    places = np.minimum(values_MN, most).astype(np.int64)
+    places += np.arange(num)[:, None] * (most + 1)
+    counts: NDArray[np.int64] = np.bincount(places.ravel(), minlength=num * (most + 1)).reshape(num, -1)[:, :most]
+    return counts
 
 
 def _standard_quality(periodic: NDArray[np.floating], held: NDArray[np.floating], tables: NDArray[np.int64]) -> float:
@@ -264,9 +284,10 @@ def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> floa
     """How far the counts of a JPEG's DCT values leap from each to the next: at most .4 as it comes from a camera, .8
     to 2 where values were rounded to other steps before (Popescu and Farid 2004)."""
     found = []
-    for mode in _MODES:
-        levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
-        counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
+    steps = np.array([table_88[mode] for mode in _MODES], np.float64)
+    # of float64: what is rounded before it is rounded may come to lie on the border of two levels
+    levels = np.rint(_of_modes(values) / steps[:, None])
+    for counts in _counts(levels, _LEVELS).astype(np.float64):
         here, around = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
         use = here + around >= _LEAST_COUNT
         both = (here + around)[use] / 2
@@ -293,19 +314,25 @@ def _waves() -> tuple[NDArray[np.float64], NDArray[np.float32], NDArray[np.int64
     return steps, cosines, firsts, places.astype(np.int64)
 
 
-def noise_floor(luma_HW: NDArray[np.float32]) -> float:
+def noise_floor(luma_HW: Plane) -> float:
     """Grey levels of noise in the quietest tenth of the picture that is neither black nor white; 0 where none is."""
     height, width = (side // _BLOCK_PX * _BLOCK_PX for side in luma_HW.shape)
     if not height or not width:
         return 0.0
-    plane = luma_HW[:height, :width]
     import cv2
 
     size = (width // _BLOCK_PX, height // _BLOCK_PX)
-    down = plane[::2] - plane[1::2]
-    diagonal = (down[:, ::2] - down[:, 1::2]) / 2
+    upper, lower = luma_HW[:height:2, :width], luma_HW[1:height:2, :width]
+    if luma_HW.dtype == np.uint8:  # whole numbers below 2^24, or quarters of them: floats hold their sums in any order
+        down = cv2.subtract(upper, lower, dtype=cv2.CV_16S)
+        diagonal = down[:, ::2] - down[:, 1::2]
+        squares = cv2.multiply(diagonal, diagonal, scale=0.25, dtype=cv2.CV_32F)
+        plane = cv2.addWeighted(upper, 0.5, lower, 0.5, 0.0, dtype=cv2.CV_32F)
+    else:
+        down = upper - lower
+        diagonal = (down[:, ::2] - down[:, 1::2]) / 2
+        squares, plane = diagonal * diagonal, luma_HW[:height, :width]
     # by whole numbers this is the mean of each block
-    blocks = cv2.resize(diagonal * diagonal, size, interpolation=cv2.INTER_AREA)
-    levels = cv2.resize(plane, size, interpolation=cv2.INTER_AREA)
+    blocks, levels = (cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in (squares, plane))
     blocks = blocks[(levels > 16) & (levels < 239)]
     return float(np.sqrt(np.quantile(blocks, 0.1))) if blocks.size else 0.0

@@ -25,6 +25,8 @@ Profiles = tuple[NDArray[np.float64], NDArray[np.float64]]  # along the width an
 
 def profiles(luma_HW: NDArray[np.integer] | NDArray[np.floating]) -> Profiles:
     """How large second differences are at each place along a row, and along a column, in shares of their mean."""
+    if luma_HW.dtype == np.uint8:
+        return _profile_of_bytes(luma_HW, axis=1), _profile_of_bytes(luma_HW, axis=0)
     return _profile(luma_HW), _profile(luma_HW.T)
 
 
@@ -49,6 +51,27 @@ def _profile(luma_HW: NDArray[np.integer] | NDArray[np.floating]) -> NDArray[np.
     bends = np.abs(2 * lines[:, 1:-1] - lines[:, :-2] - lines[:, 2:])
     profile = bends[:, bends.shape[1] % 2 :].mean(axis=0, dtype=np.float64)  # an even number: the last frequency is .5
     shares: NDArray[np.float64] = profile / (profile.mean() + 1e-6) if profile.size else profile
+    return shares
+
+
+def _profile_of_bytes(luma_HW: NDArray[np.integer] | NDArray[np.floating], *, axis: int) -> NDArray[np.float64]:
+    """What `_profile` gives along the axis, in a quarter of its time: sums of whole numbers below 2^24 are equal in any
+    order and type."""
+    import cv2
+
+    length, num_lines = luma_HW.shape[axis], luma_HW.shape[1 - axis]
+    if length < 3 or not num_lines:
+        return np.zeros(0)
+    step = -(-num_lines // _LINES)
+    lines = np.ascontiguousarray(luma_HW[::step] if axis else luma_HW[:, ::step])
+    bends = np.abs(cv2.Sobel(lines, cv2.CV_16S, 2 * axis, 2 - 2 * axis, ksize=1))
+    inner = slice(1 + length % 2, length - 1)  # as there; a border is made up
+    if inner.start >= inner.stop:
+        return np.zeros(0)
+    bends = bends[:, inner] if axis else bends[inner]
+    sums = cv2.reduce(bends, 1 - axis, cv2.REDUCE_SUM, dtype=cv2.CV_32F).ravel()
+    profile = sums.astype(np.float64) / bends.shape[1 - axis]
+    shares: NDArray[np.float64] = profile / (profile.mean() + 1e-6)
     return shares
 
 

@@ -101,7 +101,8 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
 
     seen, size_px, blocks = upright(data)
     plane = np.asarray(seen.convert("L"))
-    toned = tints.tones(plane)
+    counts = tints.counts_of(plane)
+    toned = tints.tones(counts)
     side = SMALL_SIDE if min(size_px) < SMALL_PX else SIDE
     boxes = [content(plane), bars(plane)]
     regions = list(dict.fromkeys([WHOLE, *boxes]))
@@ -109,7 +110,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     hashes, _ = perceptual.dct_hashes(planes)
     layout = np.array([round(255 * edge) for box in boxes for edge in box], dtype=np.uint8)
     thumbnail = cv2.resize(plane, (side, side), interpolation=cv2.INTER_AREA).astype(np.uint8)
-    sign = tints.ink_of(plane) or int(tints.is_sign(plane, toned, min(size_px)))
+    sign = tints.ink_of(plane, counts) or int(tints.is_sign(plane, toned, min(size_px)))
     flat = tints.flat_fraction(thumbnail.astype(np.float32))
     is_drawing = sign > 0 or tints.is_drawing(flat, toned)
     numbers = min(size_px), sign, is_drawing

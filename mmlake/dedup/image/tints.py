@@ -47,18 +47,20 @@ def flat_fraction(thumbnail_SS: NDArray[np.float32]) -> float:
     return float((variance < SHOWS_LEVELS**2).mean())
 
 
-def tones(plane_HW: NDArray[np.uint8]) -> float:
-    """The share of what is not the ground that a few tones cover, 0..1; 1 where next to nothing is."""
-    counts = _counts(plane_HW)
-    _take(counts)
-    ink = counts.sum()
-    if ink < _LEAST_INK * plane_HW.size:
+def tones(counts: NDArray[np.float64]) -> float:
+    """The share of what is not the ground that a few tones cover, 0..1; 1 where next to nothing is. counts: of a
+    plane, as `counts_of` has them."""
+    left = counts.copy()
+    num = left.sum()
+    _take(left)
+    ink = left.sum()
+    if ink < _LEAST_INK * num:
         return 1.0
-    return float(sum(_take(counts) for _ in range(_NUM_TONES)) / ink)
+    return float(sum(_take(left) for _ in range(_NUM_TONES)) / ink)
 
 
-def _counts(plane_HW: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Pixels of each grey level (a fifth of what numpy takes)."""
+def counts_of(plane_HW: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Pixels of each grey level, of shape (256,) (a fifth of what numpy takes)."""
     import cv2
 
     return cv2.calcHist([plane_HW], [0], None, [256], [0, 256]).ravel().astype(np.float64)
@@ -85,14 +87,13 @@ def is_sign(plane_HW: NDArray[np.uint8], toned: float, side_px: int) -> bool:
     return bool(ink.mean() < _LEAST_INK or plain[ink].mean() >= _PLANES)
 
 
-def ink_of(plane_HW: NDArray[np.uint8]) -> int:
+def ink_of(plane_HW: NDArray[np.uint8], counts: NDArray[np.float64]) -> int:
     """0, or 1 where a picture is strokes and planes on a ground of one level, of any size: what is not the ground is
     plain, or so near to it that it may be an edge; thin strokes are nothing but edges, of many tones. 2 where these
-    are few and of one tone, as letters, arrows and icons are."""
+    are few and of one tone, as letters, arrows and icons are. counts: of the plane."""
     import cv2
 
-    counts = _counts(plane_HW)
-    if not _INK_GROUND * plane_HW.size <= _take(counts) < plane_HW.size:
+    if not _INK_GROUND * plane_HW.size <= _take(counts.copy()) < plane_HW.size:
         return 0
     off = _off_ground(plane_HW)
     ink = off > _TONE_LEVELS // 2
@@ -121,7 +122,7 @@ def _off_ground(plane_HW: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Grey levels by which each pixel is off the most frequent tone, (H, W)."""
     import cv2
 
-    ground = int(np.convolve(_counts(plane_HW), np.ones(_TONE_LEVELS), "same").argmax())
+    ground = int(np.convolve(counts_of(plane_HW), np.ones(_TONE_LEVELS), "same").argmax())
     return np.asarray(cv2.absdiff(plane_HW, np.full_like(plane_HW, ground)), np.uint8)
 
 
