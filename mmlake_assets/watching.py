@@ -91,16 +91,19 @@ class _Follower(logging.Handler, ABC):
     def __init__(self) -> None:
         super().__init__()
         self._num_items: Counter[object] = Counter()  # of the tables that are being made, several at once
+        self._num_all: dict[object, int] = {}  # of those of which it is known
 
     def emit(self, record: logging.LogRecord) -> None:
         slot, count = getattr(record, "slot", None), getattr(record, "num_items", 0)
         if slot is None:
             return
         self._num_items[slot] += count
-        now = f"{slot} {self._num_items[slot]}" if self._num_items[slot] else str(slot)
+        self._num_all[slot] = getattr(record, "num_all", self._num_all.get(slot, 0))
+        of_all = f" of {self._num_all[slot]:,}" if self._num_all[slot] else ""
+        now = f"{slot} {self._num_items[slot]:,}{of_all}" if self._num_items[slot] else str(slot)
         is_done = record.levelno >= logging.INFO
         if is_done:
-            del self._num_items[slot]
+            del self._num_items[slot], self._num_all[slot]
         self.moved(int(is_done), now[-_NOW_CHARS:])
 
     @abstractmethod

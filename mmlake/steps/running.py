@@ -157,7 +157,9 @@ def _checked(step: Step) -> list[str]:
 
 def _row_versions(step: Step, job: Job, inputs: Mapping[str, str]) -> RowVersions:
     tables = {name: inputs[f"{job.modality}/{name}"] for name in step.inputs_of(job.row)}
-    return row_versions.of_tables(tables, job.parts, job.lake.row_hashes)
+    found = row_versions.of_tables(tables, job.parts, job.lake.row_hashes)
+    _LOG.debug("", extra={"slot": Slot(step.name, job.modality, job.shard), "num_all": len(found.keys)})
+    return found
 
 
 def _retried(step: Step, job: Job, before: Stamp, wanted: frozenset[str]) -> _Part | None:

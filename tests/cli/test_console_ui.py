@@ -251,13 +251,14 @@ def test_without_a_terminal_a_long_phase_says_how_far_it_is(
     with watching.watching(False) as watch:
         watch.begin("text: shards", 7)
         steps.info("made", extra={"slot": "items/text/a"})
+        steps.debug("", extra={"slot": "embeddings/text/[a]", "num_all": 1_200})
         steps.debug("items", extra={"slot": "embeddings/text/[a]", "num_items": 64})
         for _ in range(3_000):
             if "embeddings" in said:
                 break
             time.sleep(0.01)
             said += capsys.readouterr().err
-    line = "text: shards: 1 of 7 tables after 0 min; embeddings/text/[a] 64"
+    line = "text: shards: 1 of 7 tables after 0 min; embeddings/text/[a] 64 of 1,200"
     assert line in said.splitlines()
     capsys.readouterr()  # what was said before the end
     steps.info("made", extra={"slot": "items/text/b"})
