@@ -40,8 +40,9 @@ SLOTS = [
 ]
 
 
-def lake_of(path) -> Lake:
-    landing = make.land(path / "landing", FILES)
+def lake_of(path, *modalities: str) -> Lake:
+    """modalities: which of the files land; all of them where none is named."""
+    landing = make.land(path / "landing", {SHARDS[name]: FILES[SHARDS[name]] for name in modalities or SHARDS})
     units = UnitSettings(whole_up_to_s=2.0, min_span_s=0.5, target_span_s=1.0, max_span_s=1.5)
     lake = Lake(
         path / "lake", landing=landing, settings=Settings(units=units), executor=Executor("cpu"), runner=InProcess()
@@ -86,7 +87,7 @@ def keep_of(monkeypatch, slot: Slot, most: int | None = None) -> list[str]:
 
 def stopped(path, monkeypatch, slot: Slot, most: int = 2) -> tuple[Lake, list[str]]:
     """A lake whose run was stopped in the middle of the table; the keys of the rows that it had made."""
-    lake = lake_of(path)
+    lake = lake_of(path, slot.modality)
     with monkeypatch.context() as patched:
         first = keep_of(patched, slot, most)
         with pytest.raises(KeyboardInterrupt):
@@ -182,6 +183,6 @@ def test_its_files_are_of_a_kind_and_damage_to_them_is_noticed(tmp_path, monkeyp
 
 
 def test_nothing_is_written_of_what_takes_less_than_a_minute(tmp_path):
-    lake = lake_of(tmp_path)
+    lake = lake_of(tmp_path, "text")
     pipeline.run_tables(lake)
     assert not all_begun(lake)
