@@ -1,4 +1,4 @@
-"""Rows of a table that was begun: who stopped a run after hours goes on from where it was a minute before.
+"""Rows of a table that was begun: who stopped a run after hours loses a minute of it, or the slice in hand.
 
 What a step has made is written now and then as a table of its own, below `kept/begun`, with a stamp and the versions of
 its rows, so that it is a former table as any other (`former.py`): the next run takes over those of its rows whose
@@ -114,8 +114,8 @@ def in_slices(job: Job, make: Callable[..., pa.Table], tracks: pa.Table, **how: 
 
 def _slices(tracks: pa.Table, *, num_workers: int) -> Iterator[pa.Table]:
     """Tracks of so many items that all workers are busy and of an hour at least, those of one item together."""
-    if "duration_s" not in tracks.column_names or not tracks["duration_s"].null_count < tracks.num_rows:
-        yield tracks  # a row group of texts or pictures, or less
+    if "duration_s" not in tracks.column_names or tracks["duration_s"].null_count == tracks.num_rows:
+        yield tracks  # a row group of texts or pictures, or less; or nothing
         return
     item = "parent_digest" if "parent_digest" in tracks.column_names else "digest"
     start = at = num_items = 0
@@ -127,5 +127,5 @@ def _slices(tracks: pa.Table, *, num_workers: int) -> Iterator[pa.Table]:
         if num_items >= _ITEMS_PER_WORKER * num_workers and seconds >= _SLICE_S:
             yield tracks.slice(start, at - start)
             start, num_items, seconds = at, 0, 0.0
-    if start < tracks.num_rows or not tracks.num_rows:
+    if start < tracks.num_rows:
         yield tracks.slice(start)
