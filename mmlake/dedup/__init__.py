@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmlake.dedup.fidelity import criteria_of
     from mmlake.dedup.fingerprinting import fingerprint
     from mmlake.dedup.kept.store import KeptJoins, is_as_written
-    from mmlake.dedup.print_columns import prints_of
+    from mmlake.dedup.print_columns import prints_at
     from mmlake.dedup.prints import Positions
     from mmlake.dedup.recall.estimates import recall_counts, recall_of, recall_words
     from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
@@ -65,7 +65,7 @@ __all__ = [
     "measure_recall",
     "near_hits",
     "near_pairs",
-    "prints_of",
+    "prints_at",
     "recall_counts",
     "recall_of",
     "recall_words",
@@ -86,7 +86,7 @@ _MODULES = {
     "fidelity": "criteria_of",
     "fingerprinting": "fingerprint",
     "kept.store": "KeptJoins is_as_written",
-    "print_columns": "prints_of",
+    "print_columns": "prints_at",
     "prints": "Positions",
     "vectors.proposals": "measure_recall",
     "vectors.tier": "semantic_pairs",

@@ -51,6 +51,22 @@ def print_columns(
     )
 
 
+def prints_at(
+    fingerprints: Iterable[pa.Table], methods: Sequence[str], digests: pa.Array, *, engine: Engine
+) -> dict[str, Ragged]:
+    """Method -> what it made of each digest, in their order; an empty row where it made nothing. digests: sorted, each
+    once. For parts of fingerprints of any number, which are never held together."""
+    _, prints, places = print_columns(fingerprints, methods, engine=engine, nodes=pa.chunked_array([digests]))
+    return {method: _spread(rows, places, len(digests), engine) for method, rows in prints.items()}
+
+
+def _spread(rows: Ragged, places: Positions | None, num: int, engine: Engine) -> Ragged:
+    """So many rows, those that are given at these ascending places, the others empty."""
+    lengths = np.zeros(num, np.int64)
+    lengths[places] = rows.lengths
+    return Ragged(rows.values, cumulated(lengths, engine.scratch))
+
+
 def _of_methods(part: pa.Table, methods: pa.Array) -> pa.Table:
     """The rows of these methods; the table itself where all are, since a filter copies it."""
     is_of = pc.is_in(part["method"], value_set=methods)

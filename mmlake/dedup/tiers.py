@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
@@ -38,7 +37,7 @@ from mmlake.dedup.stars.ahead import Ahead, can_be_sent
 from mmlake.dedup.stars.leaders import stars
 from mmlake.dedup.stars.pair_rows import table_of
 from mmlake.dedup.stars.recoded_edges import with_originals
-from mmlake.dedup.stars.standings import in_order, standing_of
+from mmlake.dedup.stars.standings import ascending, in_order, standing_of
 from mmlake.dedup.stars.star_edges import Stars
 from mmlake.dedup.stars.survivors import Standing
 from mmlake.dedup.text import fingerprints as text_fingerprints
@@ -258,7 +257,7 @@ def near_pairs(
     parts = [fingerprints] if isinstance(fingerprints, pa.Table) else fingerprints
     engine = engine or Engine()
     if nodes is not None:
-        nodes = _in_order(nodes)
+        nodes = ascending(nodes)
     found: list[pa.Table] = []
     estimated = Estimates(seed=settings.seed)
     for tier in tiers:
@@ -286,11 +285,6 @@ def near_pairs(
         found.append(table_of(edges, digests, names, tier="near", bound=tier.bound(settings)))
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(found)) if found else schemas.empty(schemas.PAIRS)
     return estimates.with_curve(estimates.with_recall(pairs, estimated.counted), estimated.curves, over="keys")
-
-
-def _in_order(nodes: pa.Table) -> pa.Table:
-    is_rising = pc.less(nodes["digest"][:-1], nodes["digest"][1:])
-    return nodes if pc.all(is_rising, min_count=0).as_py() else nodes.sort_by("digest")
 
 
 def joined_tier(

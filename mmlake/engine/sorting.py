@@ -6,17 +6,20 @@ scale.md), so these are sorted here: runs of bounded size, then one range of key
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mmlake.engine.scratch import Scratch, mapped
 
 _BATCH_ROWS = 8_192  # of a run
 _ONE_CHUNK_BYTES = 8 << 30  # offsets of 32 bits reach over 16 GiB of hashes
+_KEYS_HASHED = 8  # times, at most: what is looked up among them comes in as many lots
 _SAMPLES = 64  # keys of each run, by which ranges are cut
 
 
@@ -100,6 +103,54 @@ def is_among(column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
         return pc.is_in(column, value_set=keys.slice(0, 0))
     begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
     return pc.is_in(column, value_set=keys.slice(begin, end - begin))
+
+
+def places_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
+    """(where each row's key stands among the keys, the other columns of these rows), some of the parts at a time; rows
+    of other keys are passed over.
+
+    keys: sorted texts, each once. by: the column of texts without nulls that is looked for. However many parts there
+    are, the keys are hashed about eight times in all, and no more than an eighth of as many rows and one part are held.
+    """
+    for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
+        ends = pc.min_max(table[by])
+        if not ends["max"].is_valid:
+            continue
+        begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
+        at = pc.index_in(table[by], value_set=keys.slice(begin, end - begin))
+        rows = table.drop_columns(by).filter(pc.is_valid(at))
+        yield pc.drop_null(at).to_numpy().astype(np.int64) + begin, rows
+
+
+def in_order_of(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> pa.Table:
+    """For each of the keys its row without the key, the first that comes; nulls where there is none. parts: at least
+    one; else as for `places_among`."""
+    parts = iter(parts)
+    first = next(parts)
+    held, num = [first.drop_columns(by).slice(0, 0)], 0
+    row = np.full(len(keys), -1)
+    for at, rows in places_among(keys, itertools.chain([first], parts), by):
+        is_new = row[at] < 0
+        if not is_new.all():
+            at, rows = at[is_new], rows.filter(pa.array(is_new))
+        row[at[::-1]] = num + np.arange(len(at))[::-1]
+        held.append(rows)
+        num += len(at)
+    return pa.concat_tables(held).take(pa.array(row, mask=row < 0))
+
+
+def _together(parts: Iterable[pa.Table], least: int) -> Iterator[pa.Table]:
+    """The rows of the parts, so many or more at a time but for the last."""
+    held: list[pa.Table] = []
+    num = 0
+    for part in parts:
+        held.append(part)
+        num += part.num_rows
+        if num >= least:
+            yield pa.concat_tables(held)
+            held, num = [], 0
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _sorted(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import __version__, contracts, dedup, schemas
-from mmlake.engine.sorting import is_among
+from mmlake.engine.sorting import in_order_of, is_among
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.records import canonical_json, digest_of
@@ -76,37 +77,36 @@ def _semantic(job: Job) -> pa.Table:
         nodes=nodes,
         criteria=job.row.survivors,
         near=near,
-        apart=partial(_apart, job),
+        apart=partial(_apart, job, nodes),
         settings=job.lake.settings.dedup,
         engine=standing.engine(job),
         advance=job.advance,
     )
 
 
-def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
+def _apart(job: Job, nodes: pa.Table, digests: pa.Array) -> dedup.Apart:
     """Pairs that are no semantic duplicates: siblings of one template, long texts that say other things, two drawings,
     and two spans of one item. One speaker in one room is near itself in every vector, and says something else each
     time; what is truly said twice has a near pair."""
-    units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
-    parent = units["parent_digest"].take(pc.index_in(digests, value_set=units["digest"].combine_chunks()))
-    parents = pc.index_in(parent, value_set=pc.unique(parent)).to_numpy()
-    prints = dedup.prints_of(_veto_prints(job), dedup.VETO_PRINTS, digests)
+    parents = in_order_of(digests, [nodes.select(["digest", "parent_digest"])], "digest")["parent_digest"]
+    items = pc.dictionary_encode(parents.combine_chunks()).indices.to_numpy()
+    prints = dedup.prints_at(
+        map(contracts.made, _veto_prints(job)), dedup.VETO_PRINTS, digests, engine=standing.engine(job)
+    )
     veto = dedup.veto(prints, settings=job.lake.settings.dedup)
 
     def is_apart(left: dedup.Positions, right: dedup.Positions) -> NDArray[np.bool_]:
-        apart: NDArray[np.bool_] = parents[left] == parents[right]
+        apart: NDArray[np.bool_] = items[left] == items[right]
         apart[~apart] = veto(left[~apart], right[~apart])
         return apart
 
     return is_apart
 
 
-def _veto_prints(job: Job) -> pa.Table:
+def _veto_prints(job: Job) -> Iterable[pa.Table]:
     """The fingerprints that keep units apart, where the modality has any."""
     has_some = any(set(dedup.VETO_PRINTS) & set(tier.methods) for tier in job.row.tiers)
-    shards, wanted = standing.Fingerprints(job) if has_some else (), pa.array(dedup.VETO_PRINTS)
-    parts = [part.filter(pc.is_in(part["method"], value_set=wanted)) for part in shards]
-    return pa.concat_tables([schemas.empty(schemas.FINGERPRINTS).select(standing.PRINTS), *parts])
+    return standing.Fingerprints(job) if has_some else ()
 
 
 def _criteria(lake: Lake, modality: str, shard: str) -> dict[str, str]:

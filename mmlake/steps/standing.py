@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from mmlake import contracts, preprocess, schemas, sources
+from mmlake import contracts, preprocess, sources
 from mmlake.dedup import Criterion
 from mmlake.engine import Engine
+from mmlake.engine.sorting import in_order_of, places_among
 from mmlake.errors import SchemaMismatch
 from mmlake.records import ADMITTED, LEADING_ROLES
 from mmlake.schemas.table import TableSchema
@@ -30,6 +32,7 @@ _NODES = pa.schema(  # the columns that every modality has of its compared units
         ("num_occurrences", pa.int32()),
     ]
 )
+_OF_UNIT = ["digest", "parent_digest", "start", "end"]
 INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows are made of
 
 
@@ -88,33 +91,46 @@ def nodes(job: Job) -> pa.Table:
     criteria = [one for one in job.row.survivors if one.is_of_column]
     if not len(digests):  # three steps would read four tables for it
         return pa.schema([*_NODES, *(pa.field(one.name, pa.float64()) for one in criteria)]).empty_table()
-    units = tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
-    units = units.take(pc.index_in(digests, value_set=_one(units["digest"])))
-    parents = units["parent_digest"]
-    occurrences = _occurrences(job)
-    at = pc.index_in(parents, value_set=_one(occurrences["digest"]))
-    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    clean = pc.unique(contracts.made(verdicts)["digest"])
+    units = in_order_of(digests, _units(job), "digest")
+    items = pc.unique(units["parent_digest"])
+    items = items.take(pc.sort_indices(items))
+    of_item = pc.index_in(units["parent_digest"], value_set=items)
+    occurrences = in_order_of(items, [_occurrences(job)], "digest").take(of_item)
     columns = {
         "digest": digests,
-        "parent_digest": parents,
+        "parent_digest": units["parent_digest"],
         "start": units["start"],
         "end": units["end"],
-        "priority": occurrences["least"].take(at),
-        "is_clean": pc.is_in(digests, value_set=clean),
-        "num_occurrences": occurrences["num"].take(at).cast(pa.int32()),
+        "priority": occurrences["least"],
+        "is_clean": _are_clean(job, digests),
+        "num_occurrences": occurrences["num"].cast(pa.int32()),
     }
-    measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
+    measured = _measured(job, digests, {one.column for one in criteria if one.table == "measures"})
     tracked = sorted({one.column for one in criteria if one.table == "tracks"})
-    tracks = tables.concat("tracks", job.modality, columns=["digest", *tracked])
-    in_tracks = pc.index_in(parents, value_set=_one(tracks["digest"]))
+    tracks = tables.scan_parts("tracks", job.modality, columns=["digest", *tracked])
+    of_items = in_order_of(items, tracks, "digest")
     for one in criteria:
         columns[one.name] = (
-            _of_unit(one, tracks[one.column].take(in_tracks).cast(pa.float64()), units)
+            _of_unit(one, of_items[one.column].take(of_item).cast(pa.float64()), units)
             if one.table == "tracks"
-            else _picked(measured, one, digests)
+            else measured[one.column]
         )
     return pa.table(columns)
+
+
+def _units(job: Job) -> Iterator[pa.Table]:
+    """digest, parent_digest, is_whole, start, end."""
+    for part in job.lake.tables.scan_parts("units", job.modality, columns=[*_OF_UNIT, "kind"]):
+        yield part.select(_OF_UNIT).append_column("is_whole", pc.equal(part["kind"], preprocess.WHOLE))
+
+
+def _are_clean(job: Job, digests: pa.Array) -> NDArray[np.bool_]:
+    """Whether the verdict of each unit is clean, in one of the shards that have it."""
+    clean = np.zeros(len(digests), np.bool_)
+    verdicts = job.lake.tables.scan_parts("verdicts", job.modality, columns=["digest", "status"])
+    for at, _ in places_among(digests, map(contracts.made, verdicts), "digest"):
+        clean[at] = True
+    return clean
 
 
 def _occurrences(job: Job) -> pa.Table:
@@ -133,21 +149,24 @@ def _occurrences(job: Job) -> pa.Table:
     return engine(job).relations.least_and_count(rows())
 
 
-def _measured(job: Job, names: list[str]) -> pa.Table:
-    """The rows of MEASURES of these names, over all shards."""
-    columns = ["digest", "measure", "value"]
-    wanted = pa.array(names, pa.string())
-    parts = [
-        part.filter(pc.is_in(part["measure"], value_set=wanted))
-        for part in job.lake.tables.scan_parts("measures", job.modality, columns=columns)
-        if names
-    ]
-    return pa.concat_tables(parts) if parts else schemas.MEASURES.arrow.empty_table().select(columns)
+def _measured(job: Job, digests: pa.Array, names: set[str]) -> dict[str, pa.Array]:
+    """Name of a measure -> its value of each unit, null where there is none; of several shards that of the first."""
+    values = {name: np.full(len(digests), np.nan) for name in names}
+    known = {name: np.zeros(len(digests), np.bool_) for name in names}
+    for at, rows in places_among(digests, _rows_of_measures(job, names), "digest"):
+        for name in pc.unique(rows["measure"]).to_pylist():
+            is_new = pc.and_(pc.equal(rows["measure"], name), pc.is_valid(rows["value"])).to_numpy()
+            is_new &= ~known[name][at]
+            places = at[is_new][::-1]  # of one that comes twice in a lot the first is written last
+            values[name][places], known[name][places] = rows["value"].filter(pa.array(is_new)).to_numpy()[::-1], True
+    return {name: pa.array(values[name], mask=~known[name]) for name in names}
 
 
-def _picked(measured: pa.Table, criterion: Criterion, digests: pa.Array) -> pa.ChunkedArray:
-    rows = measured.filter(pc.equal(measured["measure"], criterion.column))
-    return rows["value"].take(pc.index_in(digests, value_set=_one(rows["digest"])))
+def _rows_of_measures(job: Job, names: set[str]) -> Iterator[pa.Table]:
+    """The rows of MEASURES of these names, a row group at a time."""
+    wanted = pa.array(sorted(names), pa.string())
+    for part in job.lake.tables.scan_parts("measures", job.modality, columns=["digest", "measure", "value"]):
+        yield part.filter(pc.is_in(part["measure"], value_set=wanted))
 
 
 def _of_unit(criterion: Criterion, values: pa.ChunkedArray, units: pa.Table) -> pa.ChunkedArray:
@@ -155,7 +174,7 @@ def _of_unit(criterion: Criterion, values: pa.ChunkedArray, units: pa.Table) -> 
     if criterion.column != "duration_s":
         return values
     span_s = pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6)
-    return pc.if_else(pc.equal(units["kind"], preprocess.WHOLE), values, span_s)
+    return pc.if_else(units["is_whole"], values, span_s)
 
 
 def first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
@@ -166,7 +185,3 @@ def first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
     indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
     rows = indexed.group_by(key).aggregate([("row", "min")]).column("row_min")
     return table.take(pc.take(rows, pc.sort_indices(rows)))
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return pa.chunked_array(column).combine_chunks() if isinstance(column, pa.Array) else column.combine_chunks()

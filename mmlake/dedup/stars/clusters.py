@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.dedup.criteria import Criterion
 from mmlake.dedup.prints import Positions
-from mmlake.dedup.stars.standings import standing_of
+from mmlake.dedup.stars.standings import ascending, standing_of
 from mmlake.dedup.stars.survivors import Standing
 from mmlake.errors import ContractBroken
 
@@ -36,7 +36,7 @@ def cluster(nodes: pa.Table, pairs: pa.Table, *, criteria: Sequence[Criterion] =
     """
     if not nodes.num_rows and not pairs.num_rows:
         return schemas.empty(schemas.CLUSTERS)
-    nodes = nodes.sort_by("digest").combine_chunks()
+    nodes = ascending(nodes).combine_chunks()
     digests = pa.chunked_array(nodes["digest"], pa.string()).combine_chunks()
     num = len(digests)
     if num_again := int(pc.sum(pc.equal(digests[1:], digests[:-1])).as_py() or 0):

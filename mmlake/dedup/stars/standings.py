@@ -33,6 +33,14 @@ def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing
     )
 
 
+def ascending(nodes: pa.Table) -> pa.Table:
+    """The rows by their digest; the table itself where they come so."""
+    import pyarrow.compute as pc
+
+    is_rising = pc.less_equal(nodes["digest"][:-1], nodes["digest"][1:])
+    return nodes if pc.all(is_rising, min_count=0).as_py() else nodes.sort_by("digest")
+
+
 def rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
     """The rows of these digests, in their order."""
     import pyarrow as pa

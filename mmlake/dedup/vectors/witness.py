@@ -13,6 +13,8 @@ vector than two photographs of one thing, and each says something else.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,7 +66,9 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
     sizes = shingles.lengths
     fraction = settings.semantic_shared_fraction
     wordings = Wordings(words)
-    commonness, siblings = Commonness(shingles), Siblings(sampled(shingles), fraction=fraction)
+    # an index of the whole corpus each, which is made for the first pair that shares so much
+    commonness = cache(lambda: Commonness(shingles))
+    siblings = cache(lambda: Siblings(sampled(shingles), fraction=fraction))
     kinds = Contrasts() if contrasts else None
 
     def is_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
@@ -74,8 +78,8 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
             shared = int(shared_counts(shingles.values, shingles.offsets, one, others)[0])
             texts = wordings[one], wordings[other]
             if shared > fraction * min(sizes[one], sizes[other]):
-                apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
-                    commonness.wording(one, others)[0] in (TEMPLATE, FRAME) or has_other_subject(*texts)
+                apart[at] = (siblings().are_many(one) and siblings().are_many(other)) or bool(
+                    commonness().wording(one, others)[0] in (TEMPLATE, FRAME) or has_other_subject(*texts)
                 )
             apart[at] = apart[at] or are_others(*texts) or (kinds is not None and kinds.are_apart(*texts))
         return apart
