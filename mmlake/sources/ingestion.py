@@ -34,7 +34,15 @@ from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import EMPTY, NOTHING, BlobOf, Content, RawItem, Reading, TextReader, item_id_of
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Defaults, Shard, defaults_of, each_directory, hinted_modality, shard_key
+from mmlake.sources.shard import (
+    Defaults,
+    Shard,
+    defaults_of,
+    each_directory,
+    hinted_modality,
+    partition_fields,
+    shard_key,
+)
 from mmlake.sources.stored_files import StoredFiles
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 from mmlake.streams import read_up_to
@@ -111,9 +119,22 @@ class Reader:
                 reading = replace(reader.reading_of(one, downloads, around, listed), blob_of=blob_of)
                 begin(reading)
                 # in no variable of its own: whoever gives up reading ends what reads
-                for item in self._items(one, reading):
+                for item in self._stated(one, self._items(one, reading)):
                     item.ordinal = next(ordinals)
                     yield item
+
+    def _stated(self, shard: Shard, items: Iterator[RawItem]) -> Iterator[RawItem]:
+        """The items, with what the partition that they lie in says of them; what they say themselves goes before."""
+        stated = partition_fields(shard.path if shard.format == LOOSE else shard.path.rpartition("/")[0])
+        if not stated:
+            yield from items
+            return
+        own = merged = NOTHING
+        for item in items:
+            if item.metadata is not own or merged is NOTHING:  # what a sample's rows have in common stays one
+                own, merged = item.metadata, {**stated, **item.metadata}
+            item.metadata = merged
+            yield item
 
     def reading_of(
         self,

@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from typing import Any
+from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 
 from mmlake import landing as zone
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats.sniff import RECOGNISED
+from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing
 from mmlake.records import UNKNOWN_LICENCE, canonical_json, digest_of
 from mmlake.sources.licences import spdx_licence
@@ -32,6 +34,9 @@ _SEGMENT_CHARS = 200  # file systems end at 255 bytes; tables append ".stamp.jso
 # paths that are their own keys, where they are short
 _PLAIN = re.compile(r"(?:[A-Za-z0-9/@=+_-]|\.(?!\.\.|parquet/|json/))+")
 _WORDS = re.compile(r"[a-z]+")
+_PARTITION = re.compile(r"([A-Za-z_][^=]*)=(.*)", re.DOTALL)  # a directory of a partitioned table
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)  # of 64 bits, and spelled as it would be again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,6 +165,18 @@ def hinted_modality(path: str) -> str | None:
     return None
 
 
+def partition_fields(directory: str) -> dict[str, Any]:
+    """What the names of partitions say of every record below them, as Hive, Spark, DuckDB and Arrow write tables:
+    `lang=en/year=2024` -> {"lang": "en", "year": 2024}. Names are percent-encoded; whole numbers are numbers, and what
+    stands for null says nothing."""
+    found: dict[str, Any] = {}
+    for part in directory.split("/"):
+        if (match := _PARTITION.fullmatch(part)) and match[2] != _NO_VALUE:
+            name, value = (printable(unquote(one)) for one in match.groups())
+            found[name] = int(value) if _WHOLE_NUMBER.fullmatch(value) else value
+    return found
+
+
 def ordered(modalities: Iterable[str]) -> tuple[str, ...]:
     """The modalities once each, in the order of RECOGNISED; those that only a connector knows come last, by name."""
     present = set(modalities)
@@ -188,7 +205,9 @@ def _defaults(landing: Landing, directory: str, read: Callable[[str], dict[str, 
             fields.setdefault(name, value)
     for name, value in landing.defaults(directory).items():
         fields.setdefault(name, value)
-    source = fields.get("source", "root" if directory == "." else directory.split("/")[0])
+    # a partition of a table is no source of its own
+    first = directory.partition("/")[0]
+    source = fields.get("source", "root" if first == "." or _PARTITION.fullmatch(first) else first)
     return Defaults(
         str(source),
         spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE,
