@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mmlake.landing import Entry, Landing
-from mmlake.sources.companions.delta_log import current_files
+from mmlake.sources.companions.current_files import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LOOSE, Connectors

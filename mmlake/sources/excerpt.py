@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.companions.delta_log import current_files
+from mmlake.sources.companions.current_files import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
 from mmlake.sources.companions.siblings import without_bookkeeping

@@ -13,7 +13,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing, opened_ahead
 from mmlake.progress import Advance, silent
 from mmlake.sources.companions import manifest_forms
-from mmlake.sources.companions.delta_log import current_files
+from mmlake.sources.companions.current_files import current_files
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings, without_bookkeeping
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of

@@ -9,7 +9,6 @@ or in numbered parts, a row for each action that makes up that version. Those wi
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -20,7 +19,6 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.landing import Entry, Landing, native, portable
 from mmlake.sources.companions import places
-from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records.cells import group_cells, limits_of
 from mmlake.sources.settings import SourceSettings
 
@@ -28,67 +26,24 @@ LOG = "_delta_log"
 _COMMIT = re.compile(r"\d{20}\.json")
 # one file, or its part of so many
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
-_ENDING = ".parquet"
 _MAX_LINE_BYTES = 16 << 20  # of one action; one with the statistics of very many columns has some kB
-_ADVICE = "write its latest version as Parquet files of their own"
-_log = logging.getLogger(__name__)
+ADVICE = "write its latest version as Parquet files of their own"
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """The current files of a table. added: path -> why it is not read, None where it is."""
 
     added: dict[str, str | None]
     fault: str | None = None  # why nobody knows which they are
 
 
-_TABLES = Kind[_Table](max_size=1 << 20, size_of=lambda one: len(one.added) + 1)  # files
-
-
-def current_files(
-    directory: str, entries: list[Entry], landing: Landing, parsed: ParsedFiles, settings: SourceSettings
-) -> list[Entry]:
-    """The files of the directory without the log of a Delta table, and without the Parquet files that its latest
-    version does not name. Refused are those of which single rows are deleted, and all of a table whose log is not
-    whole: rows that somebody deleted are not to come back."""
-    before, is_log, _ = f"/{directory}/".partition(f"/{LOG}/")
-    if is_log:
-        return [] if _log_of(before.strip("/") or ".", landing) else entries
-    if not any(entry.name.endswith(_ENDING) for entry in entries):
-        return entries
-    for root in _upwards(directory):
-        if log := _log_of(root, landing):
-            key = landing.location, root, tuple(log)
-            table = parsed.get(_TABLES, key, partial(_replayed, root, log, landing, settings))
-            found = list(_of_table(entries, table))
-            if left_out := len(entries) - len(found):
-                _log.info("%s: %d files are not of the latest version of the Delta table %s", directory, left_out, root)
-            return found
-    return entries
-
-
-def _of_table(entries: list[Entry], table: _Table) -> Iterator[Entry]:
-    for entry in entries:
-        if not entry.name.endswith(_ENDING):
-            yield entry
-        elif table.fault is not None:
-            yield entry._replace(refused=table.fault)
-        elif entry.path in table.added:
-            yield entry._replace(refused=entry.refused or table.added[entry.path])
-
-
-def _upwards(directory: str) -> Iterator[str]:
-    """The directory and those above it."""
-    parts = [] if directory == "." else directory.split("/")
-    return ("/".join(parts[:depth]) or "." for depth in range(len(parts), -1, -1))
-
-
-def _log_of(root: str, landing: Landing) -> list[Entry]:
+def log_of(root: str, landing: Landing) -> list[Entry]:
     """The commits and checkpoints of the table there in their order; none where it is no table."""
     found = landing.files(places.join(root, LOG))
     return [entry for entry in found if _COMMIT.fullmatch(entry.name) or _CHECKPOINT.fullmatch(entry.name)]
 
 
-def _replayed(root: str, log: list[Entry], landing: Landing, settings: SourceSettings) -> _Table:
+def replayed(root: str, log: list[Entry], landing: Landing, settings: SourceSettings) -> Table:
     """The table behind its last commit, from the first one on, or from the latest checkpoint where that is gone."""
     commits = {int(entry.name[:20]): entry for entry in log if _COMMIT.fullmatch(entry.name)}
     checkpoints = _checkpoints(log)
@@ -102,10 +57,10 @@ def _replayed(root: str, log: list[Entry], landing: Landing, settings: SourceSet
             elif number in commits:
                 _apply(_actions(commits[number], landing), native(root), added)
             else:
-                return _Table({}, f"of a Delta table whose log lacks version {number}; {_ADVICE}")
+                return Table({}, f"of a Delta table whose log lacks version {number}; {ADVICE}")
         except (UnreadableItem, ValueError, TypeError, AttributeError, LookupError, RecursionError):
-            return _Table({}, f"of a Delta table whose version {number} cannot be read; {_ADVICE}")
-    return _Table(added)
+            return Table({}, f"of a Delta table whose version {number} cannot be read; {ADVICE}")
+    return Table(added)
 
 
 def _checkpoints(log: list[Entry]) -> dict[int, list[Entry]]:
@@ -149,7 +104,7 @@ def _apply(actions: Iterable[dict[str, Any]], root: str, added: dict[str, str | 
             added.pop(_path(removed, root), None)
         if new := action.get("add"):
             is_partly = new.get("deletionVector") is not None
-            reason = f"of a Delta table that deletes single rows of it (deletion vectors); {_ADVICE}"
+            reason = f"of a Delta table that deletes single rows of it (deletion vectors); {ADVICE}"
             found[_path(new, root)] = reason if is_partly else None
     added.update(found)
 
