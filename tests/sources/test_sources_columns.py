@@ -191,3 +191,19 @@ def test_whatever_the_library_raises_of_a_row_group_is_its_damage(tmp_path, monk
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", broken)
     answer = child.answer_of(lambda: file.rows(part=0, offset=0, limit=0, is_careful=False))
     assert answer.head["fault"][0] == 1001 and not answer.batches
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.null()])
+def test_media_of_which_a_cell_has_a_path_alone_are_rows_that_say_so(tmp_path, kind):
+    """`datasets` writes so what `Dataset.to_parquet` did not embed. The caption was a document without a picture."""
+    cell = pa.struct([("bytes", kind), ("path", pa.string())])
+    one, none = {"bytes": None, "path": "images/1.jpg"}, {"bytes": None, "path": None}
+    cells = {"image": pa.array([one, none], cell), "images": pa.array([[one, none, one], []], pa.list_(cell))}
+    _written(tmp_path / "in" / "p.parquet", pa.table({**cells, "text": ["a barn owl", "no owl"]}))
+    rows = rows_of(tmp_path / "in")
+    assert [(row["sample_id"][-1], row["role"], row["error_code"], row["text_content"]) for row in rows] == [
+        *[("1", "media", 1011, None)] * 3,
+        ("1", "caption", None, "a barn owl"),
+        ("2", "document", None, "no owl"),
+    ]
+    assert "names images/1.jpg" in rows[0]["materialize_error"]

@@ -64,8 +64,8 @@ def items_of(
     blank.metadata = _merged(metadata, columns.record, inner_metadata)
     blank.licence = record_fields.licence_field({**record, **fields}, settings)
     placed_at = {part.pointer for part in parts}
-    inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at}
-    rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in inside]
+    inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at and medium.data is not None}
+    rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in placed_at]
     found = [*((one, one.pointer[1:]) for one in own), *((one, f"{columns.record}{one.pointer}") for one in inner)]
     rows += [become_text(blank.replace(ref=locate(at), own=field.own), field.text, field.role) for field, at in found]
     for name, fault in unreadable.items():
@@ -139,7 +139,7 @@ class _Medium(NamedTuple):
     column: str
     at: int | None  # in the cell's list; None where the cell is the medium
     modality: str
-    data: bytes | memoryview
+    data: bytes | memoryview | None  # None where a path alone names it
     path: str | None
 
     @property
@@ -154,12 +154,17 @@ def _media_of(fields: Mapping[str, Any], columns: Columns) -> Iterator[_Medium]:
         cell = fields[name]
         elements = list(enumerate(cell or ())) if name in columns.lists else [(None, cell)]
         found = [
-            _Medium(name, at, modality, data, _path_of(element))
+            _Medium(name, at, modality, _bytes_of(element), _path_of(element))
             for at, element in elements
-            if (data := _bytes_of(element)) is not None
+            if _bytes_of(element) is not None or _path_of(element)
         ]
-        if name not in columns.guessed or any(_is_media(sniff.kind_by_magic(_head_of(one.data))) for one in found):
+        if name not in columns.guessed or any(_is_media(_kind_of(one)) for one in found):
             yield from found
+
+
+def _kind_of(medium: _Medium) -> sniff.Kind | None:
+    """What its first bytes say; of one without bytes, its name."""
+    return sniff.kind_of(b"", medium.path or "") if medium.data is None else sniff.kind_by_magic(_head_of(medium.data))
 
 
 def _head_of(data: bytes | memoryview) -> bytes:
@@ -208,7 +213,7 @@ def _record(
     faults = [
         (medium, blank.replace(modality=modality, role="media", fault=Fault(1003, f"the cell of {medium} is null")))
         for medium, modality in columns.media.items()
-        if _bytes_of(fields[medium]) is None
+        if _bytes_of(fields[medium]) is None and not _path_of(fields[medium])
     ]
     if cell is None:
         return {}, [*faults, (name, blank.replace(fault=Fault(1003, f"the cell of {name} is null")))]
@@ -287,7 +292,13 @@ def _decoded(
 
 
 def _media(item: RawItem, medium: _Medium) -> RawItem:
-    data, modality, content = medium.data, medium.modality, Content.of_bytes(medium.data)
+    data, modality = medium.data, medium.modality
+    if data is None:
+        reason = (
+            f"the cell of {medium.column} names {texts.printable(medium.path or '')[:200]} and has none of its bytes"
+        )
+        return item.replace(modality=modality, role=role_of(modality), fault=Fault(1011, reason))
+    content = Content.of_bytes(data)
     item = item.replace(modality=modality, content=content, size_bytes=len(data))
     if not data:
         item.fault = EMPTY

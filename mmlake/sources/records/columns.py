@@ -215,8 +215,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _holds_bytes(kind: pa.DataType) -> bool:
-    has_bytes = types.is_struct(kind) and kind.get_field_index("bytes") >= 0
-    return _is_one(kind.field("bytes").type if has_bytes else kind, _BINARIES)
+    if not types.is_struct(kind) or kind.get_field_index("bytes") < 0:
+        return _is_one(kind, _BINARIES)
+    inner = kind.field("bytes").type  # null where every cell has a path alone, and pyarrow chose the type
+    return _is_one(inner, _BINARIES) or bool(types.is_null(inner) and kind.get_field_index("path") >= 0)
 
 
 def _has_bytes_inside(kind: pa.DataType) -> bool:
