@@ -8,6 +8,7 @@ By names alone but for a list of splits, so that it changes with the listing.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from functools import cached_property
 
@@ -25,9 +26,16 @@ _ARROW = ".arrow"
 # results of `map`, `filter` and `shuffle`: the same samples once more
 _COMPUTED = re.compile(r"cache-[0-9a-f]{8,}(?:_\d+_of_\d+)?\.arrow")
 _MAX_BYTES = 1 << 16  # of the list of splits
+# of our own training shards, whose first says so, and of energon; neither has data of its own
+_OWN, _OWN_MARK = "index.json", re.compile(rb'"schema":\s*"mmlake\.shards/')
+_ENERGON_MARK = re.compile(rb"^__module__:\s*megatron\.energon\b", re.MULTILINE)
+_METADATASET = re.compile(r".*metadataset.*\.ya?ml")  # others may be one of each picture, and are not opened here
+_NOTES = frozenset([_SPLITS, _OWN, "writer.lock"])
+_HEAD_BYTES = 4096
 # files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake
 # of shards
 _MAX_JSON = 256
+_log = logging.getLogger(__name__)
 
 
 class Siblings:
@@ -81,14 +89,34 @@ def has_no_medium(name: str, siblings: Siblings) -> bool:
 
 
 def without_bookkeeping(directory: str, entries: list[Entry], landing: Landing) -> list[Entry]:
-    """The files of a directory that are not about others: all of them, but where Arrow files lie next to their
-    description."""
+    """The files of a directory that are not about others: all of them, but for descriptions of Arrow files and indexes
+    of tars next to them, and what our own training shards and energon note of those."""
     names = {entry.name for entry in entries}
-    if _SPLITS in names:
-        entries = [entry for entry in entries if entry.name != _SPLITS or not _lists_splits(directory, entry, landing)]
-    if _INFO not in names or not any(name.endswith(_ARROW) and not _COMPUTED.fullmatch(name) for name in names):
-        return entries
-    return [entry for entry in entries if entry.name not in (_INFO, _STATE) and not _COMPUTED.fullmatch(entry.name)]
+    known = {
+        entry.name
+        for entry in entries
+        if (entry.name in _NOTES or entry.name.endswith(".idx") or _METADATASET.fullmatch(entry.name))
+        and _is_note(directory, entry, names, landing)
+    }
+    if _INFO in names and any(name.endswith(_ARROW) and not _COMPUTED.fullmatch(name) for name in names):
+        known |= {name for name in names if name in (_INFO, _STATE) or _COMPUTED.fullmatch(name)}
+    if known:
+        _log.info("%s: %d files are notes on shards, and no data", directory, len(known))
+    return [entry for entry in entries if entry.name not in known] if known else entries
+
+
+def _is_note(directory: str, entry: Entry, names: set[str], landing: Landing) -> bool:
+    """Whether the file lists splits, is the index of a tar, a note on our own shards, or names data sets of energon."""
+    if entry.name == _SPLITS:
+        return _lists_splits(directory, entry, landing)
+    if entry.name.endswith(".idx"):
+        return not names.isdisjoint((entry.name[:-4], f"{entry.name[:-4]}.tar")) and entry.name[:-4] != ""
+    index = places.join(directory, _OWN) if entry.name in _NOTES else entry.path
+    try:
+        head = landing.head(index, _HEAD_BYTES)
+    except UnreadableItem:
+        return False
+    return (_OWN_MARK if entry.name in _NOTES else _ENERGON_MARK).search(head) is not None
 
 
 def _lists_splits(directory: str, entry: Entry, landing: Landing) -> bool:

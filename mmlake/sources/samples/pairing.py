@@ -9,7 +9,7 @@ from functools import partial
 from mmlake.errors import UnreadableItem
 from mmlake.formats import texts
 from mmlake.media_names import CAPTION_NAMES
-from mmlake.sources.raw_items import TIMED, RawItem, TextReader
+from mmlake.sources.raw_items import TIMED, Member, RawItem, TextReader
 from mmlake.sources.records.fields import paired_role, text_role
 from mmlake.sources.settings import SourceSettings
 
@@ -22,6 +22,20 @@ _MARGIN_BYTES = 16  # a byte order mark and the end of a line, next to a caption
 def role_of_file(extension: str, media: Collection[str]) -> str:
     """The role of a text without times that is a file of its own, in a sample of these modalities."""
     return "caption" if media and extension in CAPTION_NAMES else text_role(media)
+
+
+def texts_of_parts(parts: object, members: Iterable[Member]) -> tuple[dict[str, str], set[str]]:
+    """(name -> role of members that are texts, those texts that the record has too), as a record of our own training
+    shards states them. parts: the record's."""
+    named = {member.name.rpartition("/")[2].partition(".")[2]: member.name for member in members}
+    roles, written = dict[str, str](), set[str]()
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict) and part.get("modality") == "text" and "digest" in part:
+            name, role, text = (part.get(key) for key in ("member", "role", "text"))
+            if isinstance(name, str) and name in named and role in ("document", *ROLES):
+                roles[named[name]] = role
+                written |= {text} if isinstance(text, str) else set()
+    return roles, written
 
 
 def repeat_captions(items: Iterable[RawItem]) -> None:

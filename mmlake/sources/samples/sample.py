@@ -24,7 +24,7 @@ from mmlake.sources.records.fields import TextField, first_of, spellings
 from mmlake.sources.records.interleaved import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion, Description
 from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, Tokens
-from mmlake.sources.samples.pairing import ROLES, pair, repeat_captions, role_of_file
+from mmlake.sources.samples.pairing import ROLES, pair, repeat_captions, role_of_file, texts_of_parts
 from mmlake.sources.samples.unread_content import unread_content
 from mmlake.sources.settings import SourceSettings
 
@@ -115,7 +115,7 @@ class Sample:
 
     __slots__ = (
         "_broken", "_described_by", "_has_lists", "_id", "_licence", "_media", "_media_lists", "_members", "_metadata",
-        "_placed", "_records", "_said", "_samples", "_settings", "_text_fields", "_tokens",
+        "_placed", "_records", "_roles", "_said", "_samples", "_settings", "_text_fields", "_tokens",
     )  # fmt: skip
 
     def __init__(self, samples: Surroundings, members: list[Member], companions: Sequence[Companion]) -> None:
@@ -128,6 +128,7 @@ class Sample:
         self._media_lists: list[tuple[int, str]] = []  # index of a JSON member, list of its that names sound or films
         self._broken: dict[int, Fault] = {}  # index of a JSON or label member -> why it says nothing
         self._licence: str | None = None
+        self._roles: dict[str, str] = {}  # name of a text -> its role, where a record states it
         self._placed: set[int] = set()  # ids of members that an interleaved list has given a place
         self._media: set[str] = set()
         self._described_by: list[int] = []  # indexes of JSON and label members
@@ -174,8 +175,11 @@ class Sample:
         found = record_fields.text_fields(fields, self._media, settings=settings) if shape.may_hold_texts else []
         if found and record_fields.is_phrasebook(fields):
             found = []
-        self._text_fields[at] = found
         used = record_fields.taken(found) if found else set()
+        if "parts" in fields:
+            self._roles, written = texts_of_parts(fields["parts"], self._members)
+            found = [one for one in found if one.text not in written]
+        self._text_fields[at] = found
         for name in (settings.texts_field, settings.images_field):
             if name in fields and isinstance(fields[name], (list, NoneType)):
                 used.add(name)
@@ -289,6 +293,7 @@ class Sample:
             media = () if member.extension in PROGRAM_NAMES else self._media
             is_timed = media and kind is not None and kind.content_type in TIMED
             role = "transcript" if is_timed else role_of_file(member.extension, media)
+            role = self._roles.get(member.name, role)
         item = RawItem(
             modality, member.locate(""), self._id, position, role, None if kind is None else kind.content_type,
             "bin" if kind is None else kind.extension, member.content, member.size_bytes, self._metadata,
