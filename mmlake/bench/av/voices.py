@@ -53,15 +53,15 @@ def labelled(folder: Path, run: Run) -> Iterator[AvRow]:
     import soundfile
     import soxr
 
-    made = []
+    made, turns = [], _turns_in(folder)
     for path in sorted(folder.glob("*.wav"))[: run.limit]:
-        if (known := _turns_of(path.with_suffix(".rttm"))) is None:
+        if (known := turns.get(path.stem)) is None:
             continue
         samples, rate_hz = soundfile.read(path, dtype="float32", always_2d=True)
         made.append((np.asarray(soxr.resample(samples.mean(axis=1), rate_hz, _RATE_HZ), np.float32), known))
         run.advance(1)
     if not made:
-        raise SettingsError(f"{folder} has no NAME.wav with a NAME.rttm next to it; add them")
+        raise SettingsError(f"{folder} has no NAME.wav with a NAME.rttm or lines of an .rttm that name it; add them")
     yield from _errors("labelled", made, "")
 
 
@@ -129,19 +129,25 @@ def _conversation(names: Sequence[str], seed: int) -> tuple[np.ndarray, _KnownTu
     return sound + 1e-4 * rng.standard_normal(len(sound)).astype(np.float32), turns
 
 
-def _turns_of(path: Path) -> _KnownTurns | None:
-    """The turns of an RTTM file; None where there is no file. Raises SettingsError."""
-    if not path.is_file():
-        return None
-    turns = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        cells = line.split()
-        if not cells or cells[0] != "SPEAKER":
-            continue
-        try:
-            turns.append((float(cells[3]), float(cells[3]) + float(cells[4]), cells[7]))
-        except (IndexError, ValueError) as error:
-            raise SettingsError(f"{path}: line {number} is no line of RTTM; correct it") from error
+def _turns_in(folder: Path) -> dict[str, _KnownTurns]:
+    """Name of a recording -> its turns, of all RTTM files. A file of one recording may also be called like it. Raises
+    SettingsError."""
+    turns: dict[str, _KnownTurns] = {}
+    for path in sorted(folder.glob("*.rttm")):
+        own: dict[str, _KnownTurns] = {}
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            cells = line.split()
+            if not cells or cells[0] != "SPEAKER":
+                continue
+            try:
+                turn = float(cells[3]), float(cells[3]) + float(cells[4]), cells[7]
+            except (IndexError, ValueError) as error:
+                raise SettingsError(f"{path}: line {number} is no line of RTTM; correct it") from error
+            own.setdefault(cells[1], []).append(turn)
+        if len(own) < 2:
+            own[path.stem] = next(iter(own.values()), [])
+        for name, said in own.items():
+            turns.setdefault(name, said)
     return turns
 
 
@@ -150,5 +156,5 @@ PART = Part(
     what="who speaks when, and what a denoiser gains",
     generated=generated,
     labelled=labelled,
-    truth="NAME.wav with NAME.rttm: SPEAKER NAME 1 START_S LENGTH_S <NA> <NA> VOICE <NA> <NA>",
+    truth="NAME.wav with NAME.rttm, or one for several: SPEAKER NAME 1 START_S LENGTH_S <NA> <NA> VOICE <NA> <NA>",
 )
