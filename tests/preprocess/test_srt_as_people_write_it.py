@@ -158,3 +158,16 @@ def test_subtitles_with_lines_above_them_are_known_by_their_name() -> None:
     text = f"Made by hand\n\n{STRICT}"
     track = text_track(text.encode(), "application/x-subrip", settings=PreprocessSettings())
     assert track["text"] == "\n".join(words for *_, words in CUES)
+
+
+@pytest.mark.parametrize(
+    ("times", "span"),
+    [
+        ("00:00:01,1000 --> 00:00:03,250", (2.0, 3.25)),  # 1.9996 s in milliseconds, rounded and not carried
+        ("00:00:01,900 --> 00:00:59,1000", (1.9, 60.0)),
+        ("00:00:01,1000 --> 00:00:03,2500", (1.1, 3.25)),  # four digits of a second each
+    ],
+)
+def test_a_thousand_milliseconds_are_a_second(times: str, span: tuple[float, float]) -> None:
+    (cue,) = parse_cues(f"1\n{times}\nGood morning.\n")
+    assert (cue.start_s, cue.end_s) == pytest.approx(span)

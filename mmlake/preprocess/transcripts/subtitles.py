@@ -159,7 +159,9 @@ def _marks(text: str) -> Iterator[_Mark]:
     of a cue above it."""
     for line in _TIMES.finditer(text):
         if line[1] is not None:
-            yield _Mark(line.start(), line.end(), _seconds(line[1]), _seconds(line[2]), _said_behind(line[3]))
+            yield _Mark(
+                line.start(), line.end(), _seconds(line[1], line[2]), _seconds(line[2], line[1]), _said_behind(line[3])
+            )
             continue
         start, end = _START.fullmatch(line[4]), _END.fullmatch(line[5])
         if start or end or _NUMBER_ABOVE.search(text[max(0, line.start() - 16) : line.start()]):
@@ -230,10 +232,14 @@ def _num_rolled(before: _Lines, cue: _Lines) -> int:
     return next((num for num in range(most, 0, -1) if before.lines[-num:] == cue.lines[:num]), 0)
 
 
-def _seconds(clock: str) -> float:
+def _seconds(clock: str, other: str = "") -> float:
+    """other: the clock that stands with it."""
     if clock.startswith("-"):
         return 0.0  # before the film does
     whole, *fraction = _FRACTION.split(clock.replace(" ", "").replace("\t", ""))
     parts = [int(part) for part in _COLON.split(whole)]
     hours, minutes, seconds = [0] * (3 - len(parts)) + parts
-    return hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction[0] if fraction else 0}")
+    # next to milliseconds a thousand of them is a second that a writer did not carry, and no tenth in four digits
+    is_carried = fraction == ["1000"] and len(_FRACTION.split(other)[-1].strip()) == 3
+    share = 1.0 if is_carried else float(f"0.{fraction[0] if fraction else 0}")
+    return hours * 3600 + minutes * 60 + seconds + share
