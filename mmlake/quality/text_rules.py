@@ -40,7 +40,10 @@ TEXT_RULES = (
         what="Most of the text is notices (cookies, terms, scripts, log-in) or filler Latin.",
         fix="Extract the main text at the source.",
     ),
-    # Gopher: duplicate line fraction 0.30
+    # Gopher (table A1): 0.30 of lines, 0.20 of characters in them. Here 0.3 of either: lines are compared without case
+    # and signs, and sentences stand in for them, so that more are equal. Of 2,151 documents of packages 151 have more;
+    # of 54 with 0.2 to 0.3 of the characters 17 break `repeated_phrases`, 30 of the others are change logs, 3 copyright
+    # notices: names and dates above each entry are no defect (2026-12-01)
     Rule(
         name="repeated_lines",
         error_code=4104,
