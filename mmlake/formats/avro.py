@@ -35,8 +35,8 @@ def avro_records(data: bytes, *, limit_bytes: int) -> Iterator[dict[str, Any]]:
             if _taken(source, _SYNC_BYTES) != sync:
                 raise ValueError
             block = BytesIO(_unpacked(packed, codec, limit_bytes))
-            yield from (_value(schema, block) for _ in _counted(count, block))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error, zlib.error):
+            yield from (_value(schema, block) for _ in _each(count, block))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, zlib.error):
         raise UnreadableItem(1003, f"Avro is damaged before byte {source.tell()}") from None
 
 
@@ -66,19 +66,21 @@ def _number(source: BytesIO) -> int:
     raise ValueError
 
 
-def _counted(count: int, source: BytesIO) -> range:
-    """So many items; each takes a byte or more, else a count alone would go on for years."""
-    if not 0 <= count <= len(source.getbuffer()):
-        raise ValueError
-    return range(count)
-
-
-def _items(source: BytesIO) -> Iterator[int]:
+def _items(source: BytesIO) -> Iterator[None]:
     """As often as the blocks of an array or a map say that there is an item."""
     while count := _number(source):
         if count < 0:  # its bytes follow
             count, _ = -count, _number(source)
-        yield from _counted(count, source)
+        yield from _each(count, source)
+
+
+def _each(count: int, source: BytesIO) -> Iterator[None]:
+    """So many times. What takes no byte each time is refused, else a count alone would go on for years."""
+    for _ in range(count):
+        at = source.tell()
+        yield
+        if source.tell() == at:
+            raise ValueError
 
 
 def _value(schema: Any, source: BytesIO) -> Any:

@@ -152,7 +152,7 @@ def test_files_that_delete_files_may_concern_are_rows_that_say_so(tmp_path, tabl
 
 
 @pytest.mark.parametrize(
-    "damage", ["lost", "cut", "many", "odd", "two", "codec", "elsewhere", "names", "number", "bits"]
+    "damage", ["lost", "cut", "many", "odd", "two", "codec", "elsewhere", "names", "number", "bits", "size", "nulls"]
 )
 def test_of_metadata_that_is_not_whole_nothing_is_guessed(tmp_path, table, damage: str) -> None:
     manifest, sync = table.root / "metadata" / "m2.avro", bytes(range(16))
@@ -166,6 +166,8 @@ def test_of_metadata_that_is_not_whole_nothing_is_guessed(tmp_path, table, damag
     elif damage == "names":
         avro(manifest, {**_ENTRY, "type": "owl"}, [])
         manifest.write_bytes(manifest.read_bytes()[:-18] + number(1) + text(b"\0") + sync)
+    elif damage == "nulls":  # a few bytes that would be items for years
+        avro(manifest, {"type": "array", "items": "null"}, [number(1 << 60) + number(0)])
     else:
         head, _, _ = whole.partition(sync)
         damaged = {
@@ -174,6 +176,7 @@ def test_of_metadata_that_is_not_whole_nothing_is_guessed(tmp_path, table, damag
             "odd": b"Obj\x02" + whole[4:],
             "codec": whole.replace(b"deflate", b"deflatf"),
             "number": head + sync + b"\xff" * 11,
+            "size": head + sync + number(1) + number(1 << 68) + sync,
             "bits": head + sync + number(1) + text(b"no deflate") + sync,
         }
         manifest.write_bytes(damaged[damage])
