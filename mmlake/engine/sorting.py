@@ -19,7 +19,7 @@ from mmlake.engine.scratch import Scratch, mapped
 
 _BATCH_ROWS = 8_192  # of a run
 _ONE_CHUNK_BYTES = 8 << 30  # offsets of 32 bits reach over 16 GiB of hashes
-_KEYS_HASHED = 8  # times, at most: what is looked up among them comes in as many lots
+_KEYS_HASHED = 8  # times, at most: what is sought among them comes in as many lots
 _SAMPLES = 64  # keys of each run, by which ranges are cut
 
 
@@ -109,7 +109,7 @@ def places_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator
     """(where each row's key stands among the keys, the other columns of these rows), some of the parts at a time; rows
     of other keys are passed over.
 
-    keys: sorted texts, each once. by: the column of texts without nulls that is looked for. However many parts there
+    keys: sorted texts, each once. by: the column of texts without nulls that is sought. However many parts there
     are, the keys are hashed about eight times in all, and no more than an eighth of as many rows and one part are held.
     """
     for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
