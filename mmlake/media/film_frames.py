@@ -29,7 +29,8 @@ STEP_S = 0.125  # of the grid that is kept
 SIDE = 64  # px of a plane: a border is then known to 1.6 % of the picture
 MOMENT_EVERY = 8  # positions of the grid
 THUMBNAIL_PX = 32
-NUM_PIECES = 2  # of the four that a picture has: the first and the last
+_PIECES = (0, 3)  # of the four that a picture has: the first and the last
+NUM_PIECES = len(_PIECES)
 _MOMENT_BYTES = THUMBNAIL_PX**2 + NUM_PIECES * PIECE_PX**2
 _BLOCKS_EVERY_S = 2.0  # a keyframe whose blocks are kept, where there are so many
 _MOST_FRAMES = 1_000_000  # of one film: a day and a half; what follows is not compared
@@ -195,7 +196,7 @@ def moment_of(frame: VideoFrame, plane_64: NDArray[np.uint8]) -> NDArray[np.uint
     is_full = frame.format.name.startswith("yuvj") or frame.color_range == _FULL_RANGE or frame.format.name == "gray"
     if is_full and frame.format.name in _LUMA_FIRST:
         small = _BLACK_LEVEL + small * _BROADCAST_LEVELS / 255
-    two = pieces(_luma(frame)).reshape(-1, PIECE_PX**2)[[0, -1]]
+    two = pieces(_luma(frame), _PIECES)
     return np.concatenate([np.rint(small).astype(np.uint8).ravel(), two.ravel()])
 
 
