@@ -45,9 +45,10 @@ class StreamClocks:
     def is_astray(self, packet: Packet[Any]) -> bool:
         """Whether the next packet comes at a time that is over, or that cannot follow."""
         clock = self._clocks.get(packet.stream.index)
-        if clock is None or packet.dts is None or packet.time_base is None:
+        if clock is None or packet.dts is None or (base := packet.time_base) is None:
             return False
-        if not clock.is_astray(float(packet.dts * packet.time_base)):
+        # the quotient of the product, which as a fraction would be reduced first, at every packet
+        if not clock.is_astray(packet.dts * base.numerator / base.denominator):
             return False
         if packet.pos is not None and packet.pos >= 0:
             self.first_byte = packet.pos if self.first_byte is None else min(self.first_byte, packet.pos)

@@ -26,6 +26,7 @@ class BlendKernels(NamedTuple):
     straight: Callable[..., float]
     fitted: Callable[..., None]
     alike: Callable[..., float]
+    histograms: Callable[..., None]
 
 
 @functools.lru_cache(maxsize=1)
@@ -43,7 +44,25 @@ def blend_kernels() -> BlendKernels:
         straight=entry(f8(frames, f8[::1], f8[::1]), _straight),
         fitted=entry(none(frames, i8, i8, f8, f8, f8[:, ::1], f8[::1]), linked(_fitted, inner)),
         alike=entry(f8(one, one), linked(_alike, inner)),
+        histograms=entry(none(u1[:, :, ::1], i8, i8, i8, i8, numba.float32[:, ::1]), _histograms),
     )
+
+
+def _histograms(hsv: Any, grey: Any, hues: Any, saturations: Any, values: Any, out: Any) -> None:
+    """Fill the histograms (S, tints + values) of frames (S, N, 3) in OpenCV's HSV of eight bits, each of which sums to
+    1: of hue and saturation, and of value. grey: saturation or value below which a cell has the tint behind the last
+    hue."""
+    num_tints, counts = (hues + 1) * saturations, np.zeros(out.shape[1], np.int64)
+    for at in range(len(hsv)):
+        counts[:] = 0
+        frame = hsv[at]
+        for cell in range(len(frame)):
+            hue, saturation, value = np.int64(frame[cell, 0]), np.int64(frame[cell, 1]), np.int64(frame[cell, 2])
+            hue = hues if saturation < grey or value < grey else hue * hues // 180
+            counts[hue * saturations + saturation * saturations // 256] += 1
+            counts[num_tints + value * values // 256] += 1
+        for bin_number in range(len(counts)):
+            out[at, bin_number] = np.float32(counts[bin_number] / (2 * len(frame)))
 
 
 def _walked(frames: Any, lag: Any, out: Any) -> None:

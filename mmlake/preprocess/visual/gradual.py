@@ -80,14 +80,9 @@ def colours(vectors_TN: np.ndarray) -> np.ndarray:
     chroma = vectors_TN[:, NUM_LUMA:].reshape(count, 2, *SHOT_CHROMA_HW).repeat(rows, axis=2).repeat(columns, axis=3)
     yuv = np.concatenate([vectors_TN[:, :NUM_LUMA].reshape(count, 1, *SHOT_LUMA_HW), chroma], axis=1)
     tall = np.ascontiguousarray(yuv.transpose(0, 2, 3, 1)).reshape(count * SHOT_LUMA_HW[0], SHOT_LUMA_HW[1], 3)
-    hsv = cv2.cvtColor(cv2.cvtColor(tall, cv2.COLOR_YUV2BGR), cv2.COLOR_BGR2HSV).reshape(count, -1, 3).astype(np.int32)
-    hue = np.where((hsv[..., 1] < _GREY) | (hsv[..., 2] < _GREY), _HUES, hsv[..., 0] * _HUES // 180)
-    tint = hue * _SATURATIONS + hsv[..., 1] * _SATURATIONS // 256
-    num_tints = (_HUES + 1) * _SATURATIONS
-    first = np.arange(count)[:, None] * (num_tints + _VALUES)
-    bins = np.concatenate([first + tint, first + num_tints + hsv[..., 2] * _VALUES // 256], axis=1)
-    counts = np.bincount(bins.ravel(), minlength=count * (num_tints + _VALUES))
-    histograms: np.ndarray = (counts.reshape(count, -1) / bins.shape[1]).astype(np.float32)
+    hsv = cv2.cvtColor(cv2.cvtColor(tall, cv2.COLOR_YUV2BGR), cv2.COLOR_BGR2HSV).reshape(count, -1, 3)
+    histograms = np.empty((count, (_HUES + 1) * _SATURATIONS + _VALUES), np.float32)
+    blend_kernels().histograms(hsv, _GREY, _HUES, _SATURATIONS, _VALUES, histograms)
     return histograms
 
 

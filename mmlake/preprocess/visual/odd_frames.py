@@ -11,6 +11,7 @@ from array import array
 
 import numpy as np
 
+from mmlake.preprocess.visual.plane_kernels import kernels
 from mmlake.preprocess.visual.planes import NUM_LUMA, SHOT_LUMA_HW
 
 # H height, W width of the cells
@@ -80,12 +81,8 @@ def _share(before: np.ndarray, here: np.ndarray, behind: np.ndarray) -> tuple[fl
     alike there, what of that may have passed (`_passing`)); zeros where few differ from both at all."""
     import cv2
 
-    least = cv2.min(cv2.absdiff(here, before), cv2.absdiff(here, behind)).ravel()
-    is_odd = least >= _LEVELS
-    if np.count_nonzero(is_odd) < _SHARE * NUM_LUMA:
-        return 0.0, 0.0
-    is_odd &= least.astype(np.int16) >= _ALIKE * cv2.absdiff(before, behind).ravel().astype(np.int16)
-    if np.count_nonzero(is_odd) < _SHARE * NUM_LUMA:
+    is_odd = np.empty(NUM_LUMA, np.bool_)
+    if kernels().odd(before, here, behind, _LEVELS, _ALIKE, is_odd) < _SHARE * NUM_LUMA:
         return 0.0, 0.0
     near = np.ones((_NEAR, _NEAR), np.uint8)
     one, other = before.reshape(SHOT_LUMA_HW), behind.reshape(SHOT_LUMA_HW)

@@ -24,6 +24,7 @@ class Kernels(NamedTuple):
     compare: Callable[..., None]
     changes: Callable[..., None]
     inspect: Callable[..., None]
+    odd: Callable[..., int]
 
 
 class Cells(NamedTuple):
@@ -64,6 +65,7 @@ def kernels() -> Kernels:
         ),
         changes=entry(none(frozen, f8[::1], f8[::1]), _changes),
         inspect=entry(none(frozen, i8, f8, i8, f8[::1]), linked(_inspect, inner)),
+        odd=entry(i8(frozen1, frozen1, frozen1, i8, i8, numba.boolean[::1]), _odd),
     )
 
 
@@ -294,6 +296,18 @@ def _changes(vectors: Any, changes: Any, contrasts: Any) -> None:
             mean = total / num
             contrast += np.sqrt(max(squares / num - mean * mean, 0.0))
         changes[frame], contrasts[frame] = change, contrast
+
+
+def _odd(before: Any, here: Any, behind: Any, levels: Any, ratio: Any, is_odd: Any) -> int:
+    """How many entries of three shot vectors, of the first ones that `is_odd` has room for and is filled of, differ in
+    the middle one by so many levels and more from both others, and so many times as much as these do."""
+    num = 0
+    for at in range(len(is_odd)):
+        one, middle, other = np.int32(before[at]), np.int32(here[at]), np.int32(behind[at])
+        least = min(abs(middle - one), abs(middle - other))
+        is_odd[at] = least >= levels and least >= ratio * abs(one - other)
+        num += is_odd[at]
+    return num
 
 
 INSPECTED = ("bar_top", "bar_bottom", "bar_left", "bar_right", "below", "across_above", "down_above", "sides_below",

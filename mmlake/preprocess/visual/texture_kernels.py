@@ -185,13 +185,15 @@ def _steps_at(levels: Any, places: Any, least: Any, highest: Any, ratio: Any, go
             num = np.int32(0)
             for half in range(len(levels)):
                 row = levels[half]
+                step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
+                change = abs(step)
+                if not least <= change < highest:
+                    continue  # nearly all places end here
                 before, behind = np.float32(0), np.float32(0)
                 for offset in range(3):
                     before += abs(row[place - 3 - offset] - row[place - 4 - offset])
                     behind += abs(row[place + 3 + offset] - row[place + 2 + offset])
-                step, wider = row[place + 1] - row[place - 2], row[place + 2] - row[place - 3]
-                change, calmer = abs(step), min(before, behind)
-                if not (least <= change < highest and change > ratio * (calmer + np.float32(0.3))):
+                if not change > ratio * (min(before, behind) + np.float32(0.3)):
                     continue
                 sign = np.float32(1) if step > 0 else np.float32(-1)
                 on = max(sign * (row[place + 5] - row[place + 2]), sign * (row[place - 3] - row[place - 6]))
