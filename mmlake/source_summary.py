@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,23 @@ class OfSource:
         self.weight += verdict["weight"] or 0.0
         if verdict["rule"]:
             (self.lowered if verdict["status"] in ADMITTED else self.causes)[verdict["rule"]] += 1
+
+    def update(self, other: OfSource) -> None:
+        """Count all that the other one has."""
+        self.by_status.update(other.by_status)
+        self.causes.update(other.causes)
+        self.lowered.update(other.lowered)
+        self.weight += other.weight
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> OfSource:
+        """The one with these fields, as JSON has them. Raises KeyError, TypeError where they are others."""
+        counters = {name: Counter(fields[name]) for name in ("by_status", "causes", "lowered")}
+        return cls(**counters, weight=fields["weight"])
+
+    def fields(self) -> dict[str, Any]:
+        """What `parse` reads, as JSON has it."""
+        return {name: getattr(self, name) for name in ("by_status", "causes", "lowered", "weight")}
 
     def summary(self, source: str) -> SourceSummary:
         num, usable = self.by_status.total(), sum(self.by_status[status] for status in ADMITTED)

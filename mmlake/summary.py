@@ -4,7 +4,6 @@ flagged + quarantined + unreadable + waiting."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,18 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
-from mmlake.cuts import Uncut
 from mmlake.drawing import table
-from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
-from mmlake.preprocess import GAP, WHOLE
 from mmlake.publish import read_result, unfinished_steps, version_names
 from mmlake.publish.ledger import ledger
-from mmlake.records import STATUSES, Digest
+from mmlake.records import STATUSES
 from mmlake.schemas.cross import ALIKE
-from mmlake.source_summary import OfSource, SourceSummary, usable_lines
+from mmlake.source_summary import SourceSummary, usable_lines
 from mmlake.tables import Slot
+from mmlake.unit_counts import UnitCounts, counts_of, counts_of_shard
 
 TIERS = ("exact", "near", "semantic")
 
@@ -130,10 +127,12 @@ class Summary:
         return [table("Stages, last time that they were made", columns, lines, right=columns[1:])] if lines else []
 
 
-def summarize(lake: Lake) -> Summary:
-    """The lake as it is now. Raises ContractBroken where the counts do not add up."""
+def summarize(lake: Lake, *, keep: bool = False) -> Summary:
+    """The lake as it is now. Raises ContractBroken where the counts do not add up.
+
+    keep: write the counts of each shard, for the next summary: of a run, which may write in the lake."""
     return Summary(
-        modalities=tuple(_modality(lake, modality) for modality in lake.parts.modalities),
+        modalities=tuple(_modality(lake, modality, keep=keep) for modality in lake.parts.modalities),
         versions=tuple(version_summary(lake, name) for name in version_names(lake)),
         costs=tuple(costs_by_stage(lake)),
     )
@@ -213,89 +212,13 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
     return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
 
 
-def _bare(code: int | None) -> dict[str, Any]:
-    """The verdict on what has no bytes for a version, whose cause is called as its code."""
-    rule = CODES[code].name if code in CODES else "no_bytes"
-    return {"status": "unreadable", "weight": 0.0, "rule": rule}
-
-
-@dataclass(kw_only=True, slots=True)
-class _Counts:
-    """What the units of one modality are, counted by occurrence of their items over all shards."""
-
-    by_status: Counter[str] = field(default_factory=Counter)
-    by_rule: Counter[str] = field(default_factory=Counter)  # the gravest one
-    by_digest: Counter[Digest] = field(default_factory=Counter)
-    num_items: int = 0
-    num_gaps: int = 0
-    num_bare: int = 0  # rows without bytes: nobody's duplicates
-    num_waiting: int = 0
-    by_source: dict[str, OfSource] = field(default_factory=dict)
-
-    def add(self, unit: Digest, verdict: dict[str, Any] | None, source: str) -> None:
-        """Count one occurrence of a unit. verdict: None where it was not judged yet."""
-        self.by_digest[unit] += 1
-        if verdict is None:
-            self.num_waiting += 1
-            return
-        self.by_source.setdefault(source, OfSource()).add(verdict)
-        self.by_status[verdict["status"]] += 1
-        if verdict["rule"]:
-            self.by_rule[verdict["rule"]] += 1
-
-
-def _counts(lake: Lake, modality: str, *, shard: str | None = None) -> _Counts:
-    """shard: count this one alone."""
-    counts, uncut = _Counts(), lake.cuts.uncut.held(modality)
-    shards = lake.tables.shards("items", modality) if shard is None else [shard]
-    for one in shards:
-        _count_shard(counts, lake, modality, one, uncut)
-    return counts
-
-
 def sources_of(lake: Lake, modality: str, shard: str) -> tuple[SourceSummary, ...]:
     """How much of each source of one shard a version can use, by name; nothing of what was not judged yet."""
-    counts = _counts(lake, modality, shard=shard)
+    return _sources(counts_of_shard(lake, modality, shard))
+
+
+def _sources(counts: UnitCounts) -> tuple[SourceSummary, ...]:
     return tuple(one.summary(source) for source, one in sorted(counts.by_source.items()))
-
-
-def _count_shard(counts: _Counts, lake: Lake, modality: str, shard: str, uncut: Mapping[Digest, Uncut]) -> None:
-    """uncut: what has a verdict and cannot be cut all the same."""
-    names = ["digest", "source", "error_code"]
-    items = lake.tables.read(Slot("items", modality, shard), columns=names, keep=False)
-    slot = Slot("verdicts", modality, shard)
-    rows = (
-        lake.tables.read(slot, columns=["digest", "status", "rule", "weight"], keep=False).to_pylist()
-        if lake.tables.stamp(slot) is not None
-        else []
-    )
-    verdicts = {row["digest"]: row for row in rows}
-    verdicts |= {digest: _bare(uncut[digest].error_code) for digest in uncut.keys() & verdicts.keys()}
-    spans = _spans(lake, modality, shard)
-    for digest, source, code in zip(*(items.column(name).to_pylist() for name in names), strict=True):
-        counts.num_items += 1
-        if digest is None:
-            counts.num_bare += 1
-            counts.by_status["unreadable"] += 1
-            verdict = _bare(code)
-            counts.by_rule[verdict["rule"]] += 1
-            counts.by_source.setdefault(source, OfSource()).add(verdict)
-            continue
-        for unit, kind in spans.get(digest, ((digest, WHOLE),)):
-            if kind == GAP:
-                counts.num_gaps += 1
-            else:
-                counts.add(unit, verdicts.get(unit), source)
-
-
-def _spans(lake: Lake, modality: str, shard: str) -> dict[Digest, list[tuple[Digest, str]]]:
-    """Cut item -> name and kind of its spans and gaps."""
-    slot, spans = Slot("units", modality, shard), dict[Digest, list[tuple[Digest, str]]]()
-    if lake.tables.stamp(slot) is not None:
-        units = lake.tables.read(slot, columns=["digest", "parent_digest", "kind"], keep=False)
-        for row in units.filter(pc.not_equal(units.column("kind"), WHOLE)).to_pylist():
-            spans.setdefault(row["parent_digest"], []).append((row["digest"], row["kind"]))
-    return spans
 
 
 def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
@@ -312,15 +235,15 @@ def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
     return list(sums.values())
 
 
-def _modality(lake: Lake, modality: str) -> ModalitySummary:
-    counts = _counts(lake, modality)
+def _modality(lake: Lake, modality: str, *, keep: bool) -> ModalitySummary:
+    counts, num_units = counts_of(lake, modality, keep=keep)
     num_rows = counts.by_status.total() + counts.num_waiting
     if unknown := counts.by_status.keys() - set(STATUSES):
         raise ContractBroken(
             f"{modality}: rows have the statuses {sorted(unknown)}, expected some of {STATUSES}; re-materialize "
             "the verdicts"
         )
-    tiers = Counter(exact=num_rows - len(counts.by_digest) - counts.num_bare)
+    tiers = Counter(exact=num_rows - num_units - counts.num_bare)
     if lake.tables.has("duplicate_clusters", modality):
         tiers.update(
             tier
@@ -340,7 +263,7 @@ def _modality(lake: Lake, modality: str) -> ModalitySummary:
         num_carried=_num_carried(lake, modality),
         rules=dict(sorted(counts.by_rule.items())),
         num_waiting=counts.num_waiting,
-        sources=tuple(one.summary(source) for source, one in sorted(counts.by_source.items())),
+        sources=_sources(counts),
     )
 
 

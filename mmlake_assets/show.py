@@ -150,7 +150,7 @@ def run_and_show(
             resource, executor, instance, recipes=recipes, phase=watch.begin, scanned=watch.scanned, before_versions=pin
         )
     lake = resource.open()
-    summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
+    summary, met = summarize(lake, keep=True), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
         report = write_version_report(lake, None, planted=met.planted() if met else None, summary=summary)
     changes = {
