@@ -1,7 +1,8 @@
 """Values that were used last, in bounded memory; of files, as long as the files stay what they were.
 
-A file is known again by its inode, size and times. Whoever changes it in place soon after it was written may leave all
-of these as they are, since times have steps; what is younger than a step is read again (git's "racy" entries).
+A file is known again by its device, inode, size and times. Whoever changes it in place soon after it was written may
+leave all of these as they are, since times have steps; what is younger than a step is read again (git's "racy"
+entries).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
-_Signature = tuple[int, int, int, int]
+_Signature = tuple[int, int, int, int, int]
 _SETTLED_NS = 25_000_000  # times of Linux have steps of 1 to 10 ms
 _WHOLE_SETTLED_NS, _SECOND_NS = 3_000_000_000, 1_000_000_000  # a file system that keeps whole seconds, or pairs of them
 _FEWEST = 16  # values that there is room for: a larger one would push out all others
@@ -68,7 +69,7 @@ class RecentFiles(Generic[_Value]):
         """The value of the file, kept or made. make: gives it and the bytes that it takes. Raises OSError where there
         is no file, and what `make` raises."""
         seen = os.stat(path)
-        signature = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        signature = _signature(seen)
         if (kept := self._values.get(path)) is not None and kept[0] == signature:
             return kept[1]
         value, num_bytes = make()  # of a file that is replaced meanwhile: the next signature is another
@@ -78,9 +79,21 @@ class RecentFiles(Generic[_Value]):
             self._values.forget(path)
         return value
 
+    def get(self, path: str) -> _Value | None:
+        """The value that is kept of the file as it is; None where none is."""
+        kept = self._values.get(path)
+        try:
+            return kept[1] if kept is not None and kept[0] == _signature(os.stat(path)) else None
+        except OSError:
+            return None
+
     def forget(self, path: str) -> None:
         """Read the file anew when it is next asked for."""
         self._values.forget(path)
+
+
+def _signature(seen: os.stat_result) -> _Signature:
+    return (seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
 def _is_settled(seen: os.stat_result) -> bool:

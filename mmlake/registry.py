@@ -7,6 +7,7 @@ zone that saves opening files again, never the record of what was ingested: that
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -17,6 +18,7 @@ from typing import Any
 from mmlake import checked_json
 from mmlake.durable import make_directory
 from mmlake.errors import MmlakeError, TableCorrupt
+from mmlake.recent_files import RecentFiles
 from mmlake.sources import Shard
 
 _SCHEMA = (
@@ -35,6 +37,9 @@ _INDEXES = (
     f"CREATE INDEX IF NOT EXISTS gone_named ON shards ({_SIZE}, {_FORMAT}, {_NAME}, key) WHERE present = 0",
 )
 _MOST_MOVED = 8  # shards that one may have been: recordings of one length may all have as many bytes
+_SHARD_BYTES = 2_048  # of a shard in memory, about
+# A run asks a dozen times which shards there are, and for each of them by its key. A commit changes the file.
+_recent: RecentFiles[dict[str, Shard]] = RecentFiles(max_bytes=512 << 20)  # a sixteenth a file: 16,000 shards
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -58,6 +63,8 @@ class Registry:
 
     def get(self, key: str) -> Shard:
         """The shard of that key. Raises MmlakeError where it was never registered."""
+        if (known := _recent.get(os.fspath(self.path))) is not None and key in known:
+            return known[key]
         with self._open() as database:
             row = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
         if row is None:
@@ -68,7 +75,16 @@ class Registry:
 
     def known(self) -> dict[str, Shard]:
         """Every shard that was there at the last scan, by key."""
-        return self._shards("WHERE present = 1")
+        path = os.fspath(self.path)
+
+        def parsed() -> tuple[dict[str, Shard], int]:
+            shards = self._shards("WHERE present = 1")
+            return shards, len(shards) * _SHARD_BYTES
+
+        try:
+            return dict(_recent.read(path, parsed))
+        except FileNotFoundError:
+            return {}
 
     def gone(self) -> dict[str, Shard]:
         """The shards that were there once and are not now, by key."""

@@ -33,9 +33,10 @@ class Retries:
     def pending(self, slot: Slot) -> frozenset[str]:
         """The keys that are asked for; empty where there are none. Raises TableCorrupt where the request cannot be
         read."""
-        path = self._path(slot)
+        path = self._file(slot)  # of each table of a run, of which hardly any has a request: no Path is made
         try:
-            return frozenset(str(key) for key in checked_json.loads(path.read_bytes())["keys"])
+            with open(path, "rb") as file:
+                return frozenset(str(key) for key in checked_json.loads(file.read())["keys"])
         except FileNotFoundError:
             return frozenset()
         except (ValueError, KeyError, TypeError) as error:
@@ -86,4 +87,7 @@ class Retries:
         return digest_of(canonical_json(files).encode()) if files else ""
 
     def _path(self, slot: Slot, what: str = "retry") -> Path:
-        return self.root / slot.table / slot.modality / f"{slot.shard}.{what}.json"
+        return Path(self._file(slot, what))
+
+    def _file(self, slot: Slot, what: str = "retry") -> str:
+        return f"{self.root}/{slot.table}/{slot.modality}/{slot.shard}.{what}.json"

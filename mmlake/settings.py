@@ -44,7 +44,7 @@ from mmlake.voices.settings import SpeakerSettings
 _ELEMENTS: dict[Any, str] = {str: "texts", int: "whole numbers", dict: "tables"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for the digests that are known
 class Settings:
     """Everything that can be set, with defaults that work on a fresh machine."""
 
@@ -74,6 +74,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse a denoiser that is not there before anything is made."""
+        object.__setattr__(self, "_digests", {})  # no field: sections are
         for section, name in (("preprocess", self.preprocess.denoiser), ("cuts", self.cuts.denoiser)):
             if name not in DENOISERS:
                 raise SettingsError(
@@ -83,6 +84,12 @@ class Settings:
     def digest(self, names: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections ("dedup") and fields ("dedup.seed"): equal settings,
         equal digest."""
+        digests: dict[tuple[str, ...], str] = self.__dict__["_digests"]
+        if (found := digests.get(names)) is None:  # a run asks once for each table
+            found = digests[names] = self._digest(names)
+        return found
+
+    def _digest(self, names: tuple[str, ...]) -> str:
         values: dict[str, Any] = {}
         for name in names:
             section, _, field_name = name.partition(".")

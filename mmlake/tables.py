@@ -39,9 +39,11 @@ _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are wo
 # A run reads each table of a small lake six times, and each stamp fifteen times: files up to this size are kept decoded
 # while they stay what they were, so many bytes of them
 _KEPT_BYTES = 1 << 17
-_MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 8 << 20
+_MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 16 << 20
 # Small tables by the SHA-256 of their bytes, whoever opened the lake: each asset and check of a run opens it anew
 _decoded: RecentValues[str, pa.Table] = RecentValues(max_bytes=_MAX_TABLES_BYTES)
+# Whoever opened the lake, as above: the steps and checks of a version each opened it and read all stamps
+_recent_stamps: RecentFiles[Stamp] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
 _STAMP = ".stamp.json"
 _SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
@@ -112,7 +114,6 @@ class Tables:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
         self._recent: RecentFiles[tuple[str, pa.Table]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)
-        self._recent_stamps: RecentFiles[Stamp] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
 
     def path(self, slot: Slot) -> Path:
         """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
@@ -121,7 +122,8 @@ class Tables:
 
     def _file(self, slot: Slot, suffix: str) -> str:
         for part in (slot.table, slot.modality, *slot.shard.split("/")):
-            if part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > _MAX_NAME_BYTES:
+            is_long = len(part) > _MAX_NAME_BYTES // 4 and len(os.fsencode(part)) > _MAX_NAME_BYTES
+            if is_long or part in ("", ".", "..") or "\0" in part:
                 raise SettingsError(
                     f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; "
                     "name the shard as `sources.shard_key` does"
@@ -185,7 +187,7 @@ class Tables:
             return Stamp(**checked_json.loads(data)), len(data)
 
         try:
-            stamp = self._recent_stamps.read(path, parsed)
+            stamp = _recent_stamps.read(path, parsed)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -207,7 +209,7 @@ class Tables:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
         slot's place."""
         stamp, path = replace(stamp, slot=str(slot)), _stamp_path(self.path(slot))
-        self._recent_stamps.forget(os.fspath(path))
+        _recent_stamps.forget(os.fspath(path))
         write_atomically(path, checked_json.dumps(asdict(stamp)))
         return stamp
 
@@ -307,7 +309,7 @@ class Tables:
     def retract(self, slot: Slot) -> None:
         """Remove the stamp: the table does not exist, whatever rows lie there."""
         path = _stamp_path(self.path(slot))
-        self._recent_stamps.forget(os.fspath(path))
+        _recent_stamps.forget(os.fspath(path))
         _unlink(path)
 
     def _small(self, slot: Slot, stamp: Stamp) -> pa.Table:

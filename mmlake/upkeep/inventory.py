@@ -330,7 +330,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="kept",
         places=("kept/*.join", "kept/*.rows", "kept/*.files", "kept/*.hashed", "kept/aside/*", "kept/begun/*"),
-        what="joins of near duplicates, what tables were made from, begun tables, blobs of files, hashed shards",
+        what="joins of near duplicates, what tables were made from, counts, begun tables, files' blobs, hashed shards",
         checked="a SHA-256 in front; a damaged one is never used",
         rebuilt="joining, making, reading and hashing all at the next change; may be deleted at any time",
         units=names.kept,

@@ -333,7 +333,7 @@ def _pinned_again(lake: Lake, unit: str) -> Repair:
 def kept(lake: Lake, units: list[str]) -> Iterator[Repair]:
     for unit in units:
         (lake.root / "kept" / unit).unlink()
-        yield Repair(unit, REPAIRED, "the next join, or table, is made as a whole")
+        yield Repair(unit, REPAIRED, "the next join, table or count is made as a whole")
 
 
 def cuts(lake: Lake, units: list[str]) -> Iterator[Repair]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -18,18 +17,9 @@ from mmlake.recent_files import RecentFiles
 from mmlake.records import digest_of
 from mmlake.schemas import MEASURES, from_rows
 from mmlake.tables import Slot, Stamp, Tables
+from tests.aged_files import SETTLES_S, aged
 
-_SETTLES_S = 0.05
-_LONG_AGO_NS = 5_000_000_001  # and no whole second
 SLOT = Slot("measures", "image", "a.tar")
-
-
-def aged(path: Path) -> Path:
-    """The file, as if it had been written long ago; only its second time, that of its inode, is of now."""
-    before_ns = time.time_ns() - _LONG_AGO_NS
-    os.utime(path, ns=(before_ns, before_ns))
-    time.sleep(_SETTLES_S)
-    return path
 
 
 class Reader:
@@ -106,7 +96,7 @@ def test_the_least_recent_go_where_there_are_too_many_bytes_and_large_ones_are_n
     for path in paths:
         path.write_bytes(bytes(6))
     (large := tmp_path / "large").write_bytes(bytes(7))
-    time.sleep(_SETTLES_S)
+    time.sleep(SETTLES_S)
     reader = Reader(max_bytes=100)  # sixteen of six bytes, and none of seven
     for path in [*paths, large, large]:
         reader.read(path)
@@ -127,7 +117,7 @@ def written(tables: Tables, value: float) -> Stamp:
 def tables(tmp_path) -> Tables:
     found = Tables(tmp_path / "tables")
     written(found, 1.5)
-    time.sleep(_SETTLES_S)
+    time.sleep(SETTLES_S)
     return found
 
 
@@ -173,8 +163,28 @@ def test_what_another_process_wrote_is_read(tables) -> None:
     stamp = written(other, 2.5)
     assert tables.stamp(SLOT) == stamp
     assert tables.read(SLOT).column("value").to_pylist() == [2.5]
-    time.sleep(_SETTLES_S)
+    time.sleep(SETTLES_S)
     tables.read(SLOT)
     other.mark(SLOT, replace(stamp, data_version="0" * 64))
     with pytest.raises(TableCorrupt, match="does not hash to its stamp"):
         tables.read(SLOT)
+
+
+def test_a_file_is_only_asked_for_where_it_is_kept_as_it_is(tmp_path) -> None:
+    (path := tmp_path / "a").write_bytes(b"one")
+    reader = Reader()
+    assert reader.files.get(str(path)) is None
+    reader.read(aged(path))
+    assert (reader.files.get(str(path)), reader.num_reads) == (b"one", 1)
+    path.write_bytes(b"two")
+    assert reader.files.get(str(path)) is None
+    path.unlink()
+    assert reader.files.get(str(path)) is None
+
+
+def test_a_stamp_is_parsed_once_whoever_opens_the_tables(tmp_path, monkeypatch) -> None:
+    written(Tables(tmp_path), 1.5)
+    aged(tmp_path / "measures/image/a.tar.stamp.json")
+    first = Tables(tmp_path).stamp(SLOT)
+    monkeypatch.setattr("mmlake.tables.checked_json.loads", None)
+    assert first is not None and Tables(tmp_path).stamp(SLOT) == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import pytest
 
@@ -140,3 +141,12 @@ def test_a_precision_that_no_model_has_is_refused() -> None:
 
 def test_no_sections_have_one_digest() -> None:
     assert Settings().digest(()) == Settings.of({"quality": {"flagged_weight": 0.1}}).digest(())
+
+
+def test_a_digest_is_computed_once_and_another_tree_has_its_own(monkeypatch) -> None:
+    tree = Settings()
+    before, calls = tree.digest(("dedup",)), list[tuple[str, ...]]()
+    monkeypatch.setattr(Settings, "_digest", lambda self, names: calls.append(names) or "made")
+    assert tree.digest(("dedup",)) == before and not calls
+    assert dataclasses.replace(tree, dedup=tree.dedup).digest(("dedup",)) == "made"
+    assert pickle.loads(pickle.dumps(tree)) == tree

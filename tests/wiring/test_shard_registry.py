@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
 from mmlake.errors import MmlakeError
 from mmlake.registry import Listing, Registry
 from mmlake.sources import Shard
+from tests.aged_files import aged
 
 
 def shard(key: str, *, revision: str = "r1", modalities: tuple[str, ...] = ("text",)) -> Shard:
@@ -108,3 +111,28 @@ def test_a_recording_that_breaks_off_leaves_nothing(registry) -> None:
     with pytest.raises(Exception, match=r"binding|type"):
         registry.record([shard("b")], gone=broken)
     assert registry.keys("text") == ["a"]
+
+
+def test_the_known_shards_are_parsed_once_until_something_is_recorded(registry, monkeypatch) -> None:
+    registry.record([shard("a"), shard("b")])
+    aged(registry.path)
+    known, other = registry.known(), Registry(registry.path)
+    with monkeypatch.context() as patched:
+        patched.setattr("mmlake.registry.sqlite3.connect", None)
+        assert other.known() == known and other.keys("text") == ["a", "b"] and other.get("b") == shard("b")
+    other.known().clear()
+    assert other.known() == known
+    other.record([shard("b", revision="r2")], gone=["a"])
+    assert registry.known() == {"b": shard("b", revision="r2")} and registry.get("b").revision == "r2"
+    assert registry.get("a") == shard("a")
+
+
+def test_shards_that_another_process_recorded_are_seen(registry) -> None:
+    registry.record([shard("a")])
+    aged(registry.path)
+    assert list(registry.known()) == ["a"]
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('DELETE FROM shards').connection.commit()"
+    subprocess.run([sys.executable, "-c", program, str(registry.path)], check=True)
+    assert registry.known() == {}
+    with pytest.raises(MmlakeError):
+        registry.get("a")
