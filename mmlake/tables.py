@@ -42,6 +42,7 @@ _KEPT_BYTES = 1 << 17
 _MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 16 << 20
 # Small tables by the SHA-256 of their bytes, whoever opened the lake: each asset and check of a run opens it anew
 _decoded: RecentValues[str, pa.Table] = RecentValues(max_bytes=_MAX_TABLES_BYTES)
+_recent_tables: RecentFiles[tuple[str, pa.Table]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)
 # Whoever opened the lake, as above: the steps and checks of a version each opened it and read all stamps
 _recent_stamps: RecentFiles[Stamp] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
 _STAMP = ".stamp.json"
@@ -113,7 +114,6 @@ class Tables:
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
-        self._recent: RecentFiles[tuple[str, pa.Table]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)
 
     def path(self, slot: Slot) -> Path:
         """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
@@ -172,7 +172,7 @@ class Tables:
             # Else a writer killed between the two files leaves an old stamp next to new rows, and the step that made
             # them counts as done permanently.
             _unlink(_stamp_path(path))
-        self._recent.forget(os.fspath(path))
+        _recent_tables.forget(os.fspath(path))
         put(path)
         return self.mark(slot, made)
 
@@ -323,10 +323,10 @@ class Tables:
                 _decoded.keep(stamp.data_version, table, table.nbytes)
             return (stamp.data_version, table), table.nbytes
 
-        version, table = self._recent.read(path, whole)
+        version, table = _recent_tables.read(path, whole)
         if version != stamp.data_version:  # the rows are the same, and the stamp is that of others
-            self._recent.forget(path)
-            version, table = self._recent.read(path, whole)
+            _recent_tables.forget(path)
+            version, table = _recent_tables.read(path, whole)
         return table
 
     def _bytes(self, slot: Slot, stamp: Stamp) -> pa.Buffer:

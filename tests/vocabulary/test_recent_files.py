@@ -188,3 +188,17 @@ def test_a_stamp_is_parsed_once_whoever_opens_the_tables(tmp_path, monkeypatch) 
     first = Tables(tmp_path).stamp(SLOT)
     monkeypatch.setattr("mmlake.tables.checked_json.loads", None)
     assert first is not None and Tables(tmp_path).stamp(SLOT) == first
+
+
+def test_a_small_table_is_read_once_whoever_opens_the_tables_and_anew_once_it_changed(tmp_path, monkeypatch) -> None:
+    written(Tables(tmp_path), 1.5)
+    path = aged(tmp_path / "measures/image/a.tar.parquet")
+    first = Tables(tmp_path).read(SLOT)
+    with monkeypatch.context() as patched:
+        patched.setattr(Tables, "_bytes", None)
+        assert Tables(tmp_path).read(SLOT) == first
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(TableCorrupt):
+        Tables(tmp_path).read(SLOT)
