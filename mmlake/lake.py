@@ -27,6 +27,7 @@ from mmlake.lake_memory import raise_format, read_memory, refuse_newer, write_me
 from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address, refuse_around
 from mmlake.locks import exclusive_lock, shared_lock, waiting_lock
 from mmlake.parts import BUILT_IN, Parts, parts_of
+from mmlake.recent_files import RecentReads
 from mmlake.registry import Registry
 from mmlake.remote.connections import RemoteConnections
 from mmlake.retries import Retries
@@ -55,6 +56,7 @@ class Lake:
         parts: Parts = BUILT_IN,
         s3_client: Callable[[], Any] | None = None,
         connections: RemoteConnections | None = None,
+        recent: RecentReads | None = None,
     ) -> None:
         """landing: one landing zone, or several by name, next to those that the lake remembers; an empty address takes
         the one of that name away.
@@ -64,16 +66,16 @@ class Lake:
         parts: tables to which the rows of the settings' plugins are added. Raises SettingsError where one cannot be.
         runner: where items are decoded; worker processes of this lake's own, as its settings say, where none is given.
         s3_client: makes the client for addresses of S3, where the environment shall not. connections: logins, cached
-        blocks and connections that outlive this object; None makes them for it alone.
-        """
+        blocks and connections that outlive this object; None makes them for it alone. recent: so with small files."""
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
         refuse_newer(self.root)
         self.settings = settings or Settings()
         self.parts = parts_of(self.settings, base=parts)
-        self.tables = Tables(self.root / "tables")
-        self.registry = Registry(self.root / "landing.sqlite")
+        self.recent = recent or RecentReads()
+        self.tables = Tables(self.root / "tables", recent=self.recent)
+        self.registry = Registry(self.root / "landing.sqlite", recent=self.recent)
         self.retries = Retries(self.root / "retries")
         self.row_hashes = row_hashes()  # by which rows are compared with what they were
         self._executor, self._runner = executor, runner

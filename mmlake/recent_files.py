@@ -12,13 +12,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
 _Signature = tuple[int, int, int, int, int]
 _SETTLED_NS = 25_000_000  # times of Linux have steps of 1 to 10 ms
 _WHOLE_SETTLED_NS, _SECOND_NS = 3_000_000_000, 1_000_000_000  # a file system that keeps whole seconds, or pairs of them
+_MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 16 << 20
+_MAX_SHARDS_BYTES = 512 << 20  # a sixteenth a file: 16,000 shards
 _FEWEST = 16  # values that there is room for: a larger one would push out all others
 
 
@@ -90,6 +92,17 @@ class RecentFiles(Generic[_Value]):
     def forget(self, path: str) -> None:
         """Read the file anew when it is next asked for."""
         self._values.forget(path)
+
+
+class RecentReads:
+    """What was read of the small files of lakes, by all that are opened with it: each asset and check of a run opens
+    its lake anew, and asks for the same stamps, tables and shards. Bounded, and gone with its owner."""
+
+    def __init__(self) -> None:
+        self.decoded: RecentValues[str, Any] = RecentValues(max_bytes=_MAX_TABLES_BYTES)  # tables by their SHA-256
+        self.tables: RecentFiles[tuple[str, Any]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)  # the same by their files
+        self.stamps: RecentFiles[Any] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
+        self.shards: RecentFiles[dict[str, Any]] = RecentFiles(max_bytes=_MAX_SHARDS_BYTES)  # by key, of each registry
 
 
 def _signature(seen: os.stat_result) -> _Signature:

@@ -18,7 +18,7 @@ from typing import Any
 from mmlake import checked_json
 from mmlake.durable import make_directory
 from mmlake.errors import MmlakeError, TableCorrupt
-from mmlake.recent_files import RecentFiles
+from mmlake.recent_files import RecentReads
 from mmlake.sources import Shard
 
 _SCHEMA = (
@@ -38,8 +38,6 @@ _INDEXES = (
 )
 _MOST_MOVED = 8  # shards that one may have been: recordings of one length may all have as many bytes
 _SHARD_BYTES = 2_048  # of a shard in memory, about
-# A run asks a dozen times which shards there are, and for each of them by its key. A commit changes the file.
-_recent: RecentFiles[dict[str, Shard]] = RecentFiles(max_bytes=512 << 20)  # a sixteenth a file: 16,000 shards
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -58,12 +56,15 @@ class Listing:
 class Registry:
     """The known shards, in one SQLite file that any number of processes may open."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, recent: RecentReads | None = None) -> None:
+        """recent: as of `Tables`. A run asks a dozen times which shards there are, and for each of them by its key; a
+        commit changes the file."""
+        self.path, self._recent = path, recent or RecentReads()
 
     def get(self, key: str) -> Shard:
         """The shard of that key. Raises MmlakeError where it was never registered."""
-        if (known := _recent.get(os.fspath(self.path))) is not None and key in known:
+        known: dict[str, Shard] | None = self._recent.shards.get(os.fspath(self.path))
+        if known is not None and key in known:
             return known[key]
         with self._open() as database:
             row = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
@@ -82,7 +83,7 @@ class Registry:
             return shards, len(shards) * _SHARD_BYTES
 
         try:
-            return dict(_recent.read(path, parsed))
+            return dict(self._recent.shards.read(path, parsed))
         except FileNotFoundError:
             return {}
 

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from mmlake import checked_json, schemas
 from mmlake.durable import make_directory
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
-from mmlake.recent_files import RecentFiles, RecentValues
+from mmlake.recent_files import RecentReads
 from mmlake.records import digest_of
 from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
@@ -39,12 +39,6 @@ _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are wo
 # A run reads each table of a small lake six times, and each stamp fifteen times: files up to this size are kept decoded
 # while they stay what they were, so many bytes of them
 _KEPT_BYTES = 1 << 17
-_MAX_TABLES_BYTES, _MAX_STAMPS_BYTES = 64 << 20, 16 << 20
-# Small tables by the SHA-256 of their bytes, whoever opened the lake: each asset and check of a run opens it anew
-_decoded: RecentValues[str, pa.Table] = RecentValues(max_bytes=_MAX_TABLES_BYTES)
-_recent_tables: RecentFiles[tuple[str, pa.Table]] = RecentFiles(max_bytes=_MAX_TABLES_BYTES)
-# Whoever opened the lake, as above: the steps and checks of a version each opened it and read all stamps
-_recent_stamps: RecentFiles[Stamp] = RecentFiles(max_bytes=_MAX_STAMPS_BYTES)
 _STAMP = ".stamp.json"
 _SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
@@ -112,8 +106,10 @@ class Stopwatch:
 class Tables:
     """The stage tables under one root directory."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, recent: RecentReads | None = None) -> None:
+        """recent: what others read of these tables, and are to read of them; None: this object's own."""
         self.root = Path(root)
+        self._recent = recent or RecentReads()
 
     def path(self, slot: Slot) -> Path:
         """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
@@ -172,7 +168,7 @@ class Tables:
             # Else a writer killed between the two files leaves an old stamp next to new rows, and the step that made
             # them counts as done permanently.
             _unlink(_stamp_path(path))
-        _recent_tables.forget(os.fspath(path))
+        self._recent.tables.forget(os.fspath(path))
         put(path)
         return self.mark(slot, made)
 
@@ -187,7 +183,7 @@ class Tables:
             return Stamp(**checked_json.loads(data)), len(data)
 
         try:
-            stamp = _recent_stamps.read(path, parsed)
+            stamp: Stamp = self._recent.stamps.read(path, parsed)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
@@ -209,7 +205,7 @@ class Tables:
         """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
         slot's place."""
         stamp, path = replace(stamp, slot=str(slot)), _stamp_path(self.path(slot))
-        _recent_stamps.forget(os.fspath(path))
+        self._recent.stamps.forget(os.fspath(path))
         write_atomically(path, checked_json.dumps(asdict(stamp)))
         return stamp
 
@@ -224,7 +220,7 @@ class Tables:
                 kept = self._small(slot, stamp)
                 return kept.select(_wanted(kept.column_names, columns, slot, stamp))
             data = self._bytes(slot, stamp)
-            if (kept := _decoded.get(stamp.data_version)) is not None:
+            if (kept := self._recent.decoded.get(stamp.data_version)) is not None:
                 return kept.select(_wanted(kept.column_names, columns, slot, stamp))
             file = _parquet(data)
         names = _wanted(file.schema_arrow.names, columns, slot, stamp)
@@ -309,7 +305,7 @@ class Tables:
     def retract(self, slot: Slot) -> None:
         """Remove the stamp: the table does not exist, whatever rows lie there."""
         path = _stamp_path(self.path(slot))
-        _recent_stamps.forget(os.fspath(path))
+        self._recent.stamps.forget(os.fspath(path))
         _unlink(path)
 
     def _small(self, slot: Slot, stamp: Stamp) -> pa.Table:
@@ -318,15 +314,15 @@ class Tables:
 
         def whole() -> tuple[tuple[str, pa.Table], int]:
             data = self._bytes(slot, stamp)
-            if (table := _decoded.get(stamp.data_version)) is None:
+            if (table := self._recent.decoded.get(stamp.data_version)) is None:
                 table = _parquet(data).read(use_threads=False)
-                _decoded.keep(stamp.data_version, table, table.nbytes)
+                self._recent.decoded.keep(stamp.data_version, table, table.nbytes)
             return (stamp.data_version, table), table.nbytes
 
-        version, table = _recent_tables.read(path, whole)
+        version, table = self._recent.tables.read(path, whole)
         if version != stamp.data_version:  # the rows are the same, and the stamp is that of others
-            _recent_tables.forget(path)
-            version, table = _recent_tables.read(path, whole)
+            self._recent.tables.forget(path)
+            version, table = self._recent.tables.read(path, whole)
         return table
 
     def _bytes(self, slot: Slot, stamp: Stamp) -> pa.Buffer:

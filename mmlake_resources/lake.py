@@ -13,6 +13,7 @@ from mmlake.compute import ComputeSettings, Executor
 from mmlake.lake import Lake
 from mmlake.parts import Parts, parts_of
 from mmlake.quality import CheckSettings
+from mmlake.recent_files import RecentReads
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.credentials import split_login
 from mmlake.settings import Settings
@@ -70,6 +71,7 @@ class LakeResource(dg.ConfigurableResource):
     )
     _connections: RemoteConnections = PrivateAttr(default_factory=RemoteConnections)
     # logins, connections and cached blocks of all lakes that this resource opens, in one run after another
+    _recent: RecentReads = PrivateAttr(default_factory=RecentReads)  # what those read of small files
 
     _pool: WorkerPool | None = PrivateAttr(default=None)  # of the run of Dagster that this was set up for
     _definition: dg.ResourceDefinition | None = PrivateAttr(default=None)  # Dagster expects the same one each time
@@ -130,6 +132,7 @@ class LakeResource(dg.ConfigurableResource):
             limit=self.limit,
             s3_client=self._s3_client(),
             connections=self._connections,
+            recent=self._recent,
         )
 
     def parts(self) -> Parts:

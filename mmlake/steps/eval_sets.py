@@ -94,6 +94,7 @@ def _side_lake(lake: Lake, one: EvalSet, modality: str) -> Lake:
         runner=lake.runner,
         parts=lake.parts,
         connections=lake.connections,
+        recent=lake.recent,
     )
 
 

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlake.errors import TableCorrupt
-from mmlake.recent_files import RecentFiles
+from mmlake.recent_files import RecentFiles, RecentReads
 from mmlake.records import digest_of
 from mmlake.schemas import MEASURES, from_rows
 from mmlake.tables import Slot, Stamp, Tables
+from mmlake_resources import LakeResource
 from tests.aged_files import SETTLES_S, aged
 
 SLOT = Slot("measures", "image", "a.tar")
@@ -130,12 +131,13 @@ def test_a_small_table_is_decoded_once_and_any_columns_come_of_it(tables, monkey
 
 def test_a_table_is_decoded_once_whoever_opens_the_lake(tmp_path, monkeypatch) -> None:
     """Each asset and check of a run opens it anew; and what was just written is decoded once, too."""
+    recent = RecentReads()
     written(Tables(tmp_path / "tables"), 3.5)
-    whole = Tables(tmp_path / "tables").read(SLOT)
+    whole = Tables(tmp_path / "tables", recent=recent).read(SLOT)
     shutil.copytree(tmp_path / "tables", tmp_path / "copy")
     monkeypatch.setattr(pq, "ParquetFile", None)
     for name in ("tables", "copy"):
-        assert Tables(tmp_path / name).read(SLOT) == whole
+        assert Tables(tmp_path / name, recent=recent).read(SLOT) == whole
 
 
 def test_damage_is_noticed_though_another_read_the_table_before(tmp_path) -> None:
@@ -143,7 +145,7 @@ def test_damage_is_noticed_though_another_read_the_table_before(tmp_path) -> Non
     tables.read(SLOT)
     (path := tables.path(SLOT)).write_bytes(path.read_bytes()[:-1])
     with pytest.raises(TableCorrupt, match="does not hash to its stamp"):
-        Tables(tmp_path / "tables").read(SLOT)
+        Tables(tmp_path / "tables", recent=tables._recent).read(SLOT)
 
 
 def test_damage_is_noticed_though_the_table_was_read_before(tables) -> None:
@@ -185,20 +187,31 @@ def test_a_file_is_only_asked_for_where_it_is_kept_as_it_is(tmp_path) -> None:
 def test_a_stamp_is_parsed_once_whoever_opens_the_tables(tmp_path, monkeypatch) -> None:
     written(Tables(tmp_path), 1.5)
     aged(tmp_path / "measures/image/a.tar.stamp.json")
-    first = Tables(tmp_path).stamp(SLOT)
+    recent = RecentReads()
+    first = Tables(tmp_path, recent=recent).stamp(SLOT)
     monkeypatch.setattr("mmlake.tables.checked_json.loads", None)
-    assert first is not None and Tables(tmp_path).stamp(SLOT) == first
+    assert first is not None and Tables(tmp_path, recent=recent).stamp(SLOT) == first
 
 
 def test_a_small_table_is_read_once_whoever_opens_the_tables_and_anew_once_it_changed(tmp_path, monkeypatch) -> None:
     written(Tables(tmp_path), 1.5)
     path = aged(tmp_path / "measures/image/a.tar.parquet")
-    first = Tables(tmp_path).read(SLOT)
+    recent = RecentReads()
+    first = Tables(tmp_path, recent=recent).read(SLOT)
     with monkeypatch.context() as patched:
         patched.setattr(Tables, "_bytes", None)
-        assert Tables(tmp_path).read(SLOT) == first
+        assert Tables(tmp_path, recent=recent).read(SLOT) == first
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(TableCorrupt):
-        Tables(tmp_path).read(SLOT)
+        Tables(tmp_path, recent=recent).read(SLOT)
+
+
+def test_all_lakes_of_a_run_share_what_they_read(tmp_path) -> None:
+    resource = LakeResource.at(str(tmp_path / "lake"), None)
+    with resource.open() as one, resource.open() as other:
+        assert one.recent is other.recent
+        assert one.tables._recent is one.registry._recent is other.recent
+    with LakeResource.at(str(tmp_path / "lake"), None).open() as stranger:
+        assert stranger.recent is not one.recent

@@ -116,7 +116,7 @@ def test_a_recording_that_breaks_off_leaves_nothing(registry) -> None:
 def test_the_known_shards_are_parsed_once_until_something_is_recorded(registry, monkeypatch) -> None:
     registry.record([shard("a"), shard("b")])
     aged(registry.path)
-    known, other = registry.known(), Registry(registry.path)
+    known, other = registry.known(), Registry(registry.path, recent=registry._recent)
     with monkeypatch.context() as patched:
         patched.setattr("mmlake.registry.sqlite3.connect", None)
         assert other.known() == known and other.keys("text") == ["a", "b"] and other.get("b") == shard("b")
