@@ -96,28 +96,36 @@ def num_before(column: pa.Array | pa.ChunkedArray, bound: str) -> int:
 
 
 def is_among(column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
-    """Of each text whether it is one of the sorted keys. Only keys between the least and the greatest text are hashed:
-    a column that comes in hundreds of parts would hash all of them each time."""
+    """Of each text whether it is one of the sorted keys."""
+    return pc.is_in(column, value_set=_near(column, keys)[1])
+
+
+def _near(column: pa.ChunkedArray, keys: pa.Array) -> tuple[int, pa.Array]:
+    """(how many of the sorted keys stand before the least text, those from there to the greatest one): a column that
+    comes in hundreds of parts would hash all of them each time."""
     ends = pc.min_max(column)
     if not ends["max"].is_valid:
-        return pc.is_in(column, value_set=keys.slice(0, 0))
+        return 0, keys.slice(0, 0)
     begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
-    return pc.is_in(column, value_set=keys.slice(begin, end - begin))
+    return begin, keys.slice(begin, end - begin)
+
+
+def rows_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator[pa.Table]:
+    """The rows whose text in the column is one of the sorted keys, some of the parts at a time, at least one table.
+
+    However many parts there are, the keys are hashed about eight times in all, and no more than an eighth of as many
+    rows and one part are held."""
+    for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
+        yield table.filter(is_among(table[by], keys))
 
 
 def places_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
-    """(where each row's key stands among the keys, the other columns of these rows), some of the parts at a time; rows
-    of other keys are passed over.
+    """(where each row's key stands among the keys, the other columns of these rows) of the same rows in the same way.
 
-    keys: sorted texts, each once. by: the column of texts without nulls that is sought. However many parts there
-    are, the keys are hashed about eight times in all, and no more than an eighth of as many rows and one part are held.
-    """
+    keys: sorted texts, each once. by: a column of texts without nulls."""
     for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
-        ends = pc.min_max(table[by])
-        if not ends["max"].is_valid:
-            continue
-        begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
-        at = pc.index_in(table[by], value_set=keys.slice(begin, end - begin))
+        begin, near = _near(table[by], keys)
+        at = pc.index_in(table[by], value_set=near)
         rows = table.drop_columns(by).filter(pc.is_valid(at))
         yield pc.drop_null(at).to_numpy().astype(np.int64) + begin, rows
 

@@ -5,13 +5,14 @@ A share has the items whose digests begin alike, with all of their units; every 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import catalog, preprocess, schemas
+from mmlake.engine.sorting import rows_among
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
 from mmlake.tables import Slot
@@ -50,23 +51,24 @@ def joined_rows(lake: Lake, modality: str, share: Share, source_fields: pa.Struc
     """The rows of the units of these items. source_fields: the type of the column of the source's own fields."""
     items = _joined(share.of(part) for part in _parts(lake, "items", modality))
     tracks = unit_tracks_of(lake, modality, share)
-    units = pa.chunked_array([*items["digest"].chunks, *tracks["digest"].chunks], pa.string()).combine_chunks()
+    units = pc.unique(pa.chunked_array([*items["digest"].chunks, *tracks["digest"].chunks], pa.string()))
+    units = units.take(pc.sort_indices(units)).drop_null()
 
-    def of_units(table: pa.Table) -> pa.Table:
-        return table if share == Share() else table.filter(pc.is_in(table["digest"], value_set=units))
+    def of_units(parts: Iterable[pa.Table]) -> pa.Table:
+        return _joined(iter(parts) if share == Share() else rows_among(units, parts, "digest"))
 
     def joined(table: str, columns: list[str] | None = None) -> pa.Table:
-        return _joined(of_units(part) for part in _parts(lake, table, modality, columns))
+        return of_units(_parts(lake, table, modality, columns))
 
     return catalog.rows(
         items,
         tracks,
         joined("verdicts"),
-        of_units(lake.tables.read(Slot("duplicate_clusters", modality))),
+        of_units([lake.tables.read(Slot("duplicate_clusters", modality))]),
         joined("embeddings"),
         modality=modality,
         measures=joined("measures", ["digest", "measure", "value"]),
-        contamination=of_units(lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"])),
+        contamination=of_units([lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"])]),
         cross_pairs=_of_some(lake, "cross_pairs", modality, ["digest", "component", "carrier", "relation"]),
         caption_scores=_of_some(lake, "caption_scores", modality, ["digest", "cosine"]),
         captions=_descriptions(lake, modality),

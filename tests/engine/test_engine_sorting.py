@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from mmlake.engine import Scratch, sorting
-from mmlake.engine.sorting import Along, in_order_of, is_among, places_among, sorted_rows
+from mmlake.engine.sorting import Along, in_order_of, is_among, places_among, rows_among, sorted_rows
 
 BY = ("name", "method")
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy"), st.lists(st.integers(0, 9), max_size=3)))
@@ -96,15 +96,26 @@ def test_keys_have_the_first_of_their_rows_however_these_come(keys: set[str], pa
         for at, rows in places_among(wanted, map(_table, parts), "name")
         for place, row in zip(at.tolist(), rows.to_pylist(), strict=True)
     ]
+    among = [
+        tuple(row.values()) for table in rows_among(wanted, map(_table, parts), "name") for row in table.to_pylist()
+    ]
+    assert among == [row for part in parts for row in part if row[0] in keys]
     assert named == [(name, rest) for part in parts for name, *given in part if name in keys for rest in [tuple(given)]]
 
 
 def test_keys_are_not_hashed_once_for_each_of_many_parts(monkeypatch) -> None:
-    hashed, index_in = [], sorting.pc.index_in
-    monkeypatch.setattr(
-        sorting.pc, "index_in", lambda column, value_set: hashed.append(len(value_set)) or index_in(column, value_set)
-    )
+    hashed = []
+    for name in ("index_in", "is_in"):
+        asked = getattr(sorting.pc, name)
+        monkeypatch.setattr(
+            sorting.pc,
+            name,
+            lambda column, *, value_set, asked=asked: (
+                hashed.append(len(value_set)) or asked(column, value_set=value_set)
+            ),
+        )
     keys = pa.array([f"{number:04d}" for number in range(1_000)])
     parts = [_table([(f"{number:04d}", "x", [number])]) for number in range(999, -1, -1)]
     assert in_order_of(keys, parts, "name")["values"].to_pylist() == [[number] for number in range(1_000)]
-    assert sum(hashed) <= 8 * 1_000
+    assert sum(table.num_rows for table in rows_among(keys, parts, "name")) == 1_000
+    assert sum(hashed) <= 2 * 8 * 1_000
