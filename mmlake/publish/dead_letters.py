@@ -35,6 +35,7 @@ STAGES = {
     "embeddings": "embed",
     UNCUT: "shards",
 }
+_FAILED = "unreadable"  # the status of a failed row, and what a stamp counts of them
 # nothing follows from their failures
 _LAST = ("alignments", "speakers", "captions", "fingerprints", "embeddings", UNCUT)
 
@@ -174,7 +175,7 @@ def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str,
             stamp = lake.tables.stamp(Slot(table, modality, shard))
             if stamp is None:
                 continue
-            for rows in _unreadable(lake, Slot(table, modality, shard)).values():
+            for rows in _unreadable(lake, Slot(table, modality, shard), stamp).values():
                 digest = rows[0]["digest"]
                 if table != "items" and digest in known:
                     continue
@@ -220,16 +221,19 @@ def _origins(lake: Lake, modality: str, shard: str) -> dict[str, _Origin]:
     return found
 
 
-def _unreadable(lake: Lake, slot: Slot) -> dict[str, list[dict[str, Any]]]:
-    """Key of a failed item -> its failed rows; several where it failed in several tiers."""
+def _unreadable(lake: Lake, slot: Slot, stamp: Stamp) -> dict[str, list[dict[str, Any]]]:
+    """Key of a failed item -> its failed rows; several where it failed in several tiers. A table whose stamp counts no
+    failure is not read: of a million texts the measures alone are twenty million rows."""
+    if stamp.counts.get(_FAILED) == 0:
+        return {}
     names = {
         "items": ["item_id", "digest", "source", "source_ref", "materialize_error"],
         "blobs": ["digest"],
     }.get(slot.table, ["digest", "error"])
-    table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
     items: dict[str, list[dict[str, Any]]] = {}
-    for row in table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist():
-        items.setdefault(row.get("item_id") or row["digest"], []).append(row)
+    for part in lake.tables.parts(slot, columns=[*names, "status", "error_code"]):
+        for row in part.filter(pc.equal(part.column("status"), _FAILED)).to_pylist():
+            items.setdefault(row.get("item_id") or row["digest"], []).append(row)
     return items
 
 

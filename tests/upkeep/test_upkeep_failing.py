@@ -35,6 +35,15 @@ def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
     assert dead_letters_are_current(lake)
 
 
+def test_no_table_is_read_whose_stamp_counts_no_failure(own, monkeypatch) -> None:
+    read, parts = [], type(own.lake.tables).parts
+    monkeypatch.setattr(
+        type(own.lake.tables), "parts", lambda self, slot, **columns: read.append(slot) or parts(self, slot, **columns)
+    )
+    update_dead_letters(own.lake)
+    assert read and all(own.lake.tables.stamp(slot).counts["unreadable"] for slot in read)
+
+
 def test_a_failure_is_reported_once_although_later_stages_see_it_too(done) -> None:
     digests = [row["digest"] for row in read_dead_letters(done.lake).to_pylist() if row["digest"]]
     assert len(digests) == len(set(digests))
