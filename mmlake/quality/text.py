@@ -28,6 +28,8 @@ _LAYOUT = re.compile(r"(?m)^[ \t]*(?:(?:[•‣⁃∙◦●○▪■□*+–—-
 _ADDRESS_MARKS, _LONG_TOKEN_CHARS = ("://", "www."), 60
 _NO_WORD = re.compile(rf"[<(\[]?(?:https?://|www\.)\S+$|[A-Za-z0-9+/=_-]{{{_LONG_TOKEN_CHARS},}}$")
 _TABLE_LINE = re.compile(r"[|:=+-]*\|[|:=+-]*")  # what separates the cells and the head of a table in Markdown
+_CELL_MARKS = {mark: re.compile(f"{mark}(?! )") for mark in ",;"}
+_MIN_SEPARATORS = 2  # in a line of separated values: of three cells
 # UTF-8 that was read in another encoding, replacement characters, controls
 _GARBLED = re.compile(f"{MISREAD}|[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 # tags, entities, BBCode, and the escapes of addresses, JSON and mail (quoted-printable) that an extraction left behind;
@@ -123,7 +125,9 @@ def _mean_word_length_chars(text: str) -> float | None:
 def _word_with_letter_fraction(text: str) -> float | None:
     """Of tables, words of their cells alone count: pages are extracted with their tables as Markdown. Marks of layout
     do not count; addresses and encoded bytes are no words, whatever letters they have. A phrase of a script without
-    spaces is as many words as `count_words` finds in it, or few numbers would outnumber it."""
+    spaces is as many words as `count_words` finds in it, or few numbers would outnumber it. Each cell of comma
+    separated values is words of its own: a row of numbers that ends in a name was one word with letters."""
+    text = _with_cells_apart(text)
     tokens = _TOKEN.findall(_LAYOUT.sub("", text))
     if "|" in text:
         tokens = [token for token in tokens if not _TABLE_LINE.fullmatch(token)]
@@ -134,6 +138,22 @@ def _word_with_letter_fraction(text: str) -> float | None:
         return sum(are_words) / len(tokens) if tokens else None
     sizes = [_num_words(token) for token in tokens]
     return sum(itertools.compress(sizes, are_words)) / sum(sizes) if tokens else None
+
+
+def _with_cells_apart(text: str) -> str:
+    """The text with spaces between the cells of its comma and semicolon separated values: lines with the same number of
+    separators, two or more that no space follows, as the line before or behind. In prose a space follows them, and
+    numbers such as 1,000 are not as many in one line as in the next."""
+    for mark, separator in _CELL_MARKS.items():
+        if separator.search(text) is None:
+            continue
+        lines = text.split("\n")
+        counts = [len(separator.findall(line)) for line in lines]
+        for at, (before, num, behind) in enumerate(zip([0, *counts], counts, [*counts[1:], 0], strict=False)):
+            if num >= _MIN_SEPARATORS and num in (before, behind):
+                lines[at] = lines[at].replace(mark, " ")
+        text = "\n".join(lines)
+    return text
 
 
 def _symbol_word_ratio(text: str) -> float | None:
@@ -265,6 +285,6 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
-        revision="16",
+        revision="17",
     ),
 )

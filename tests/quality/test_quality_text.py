@@ -122,6 +122,20 @@ def test_the_lines_of_a_table_are_no_words():
     assert measured("| 1 | 2 | three | ||| a|b", "word_with_letter_fraction") == 0.5
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_each_cell_of_separated_values_is_words_of_its_own(separator):
+    rows = ["zip,latitude,longitude,city", "00501,40.9,-72.6,Holtsville", "00544,40.9,-72.6,Holtsville"]
+    table = "\n".join(rows).replace(",", separator)
+    assert measured(table, "word_with_letter_fraction") == 6 / 12
+    assert "not_prose" in broken("\n".join([table] * 20))
+
+
+def test_commas_of_prose_part_no_words():
+    # spaces follow some, lines next to each other have other numbers of them, and one alone parts nothing
+    prose = "It cost 1,000,000, or so.\nThen, later, and last, 5,000.\nOne,1\nTwo,2"
+    assert measured(prose, "word_with_letter_fraction") == 10 / 12
+
+
 @pytest.mark.parametrize(("damaged", "is_broken"), [(1, False), (2, True)])
 def test_half_a_percent_of_replacement_characters_is_the_bound(damaged, is_broken):
     text = (PROSE[: 399 - damaged] + "\ufffd" * damaged)[-399:]
