@@ -146,7 +146,7 @@ def _examples(lake: Lake, drawn: Sequence[Drawn]) -> list[Example]:
     by_key = {(digest, row["modality"]): row for digest, row in rows.items()}
     examples, made = Examples.of(lake, image_side_px=_IMAGE_SIDE_PX), []
     for number, unit in enumerate(drawn, 1):
-        row = by_key[unit.digest, unit.modality] | {"status": "ok", "reason": None, "tier": None}
+        row = by_key[unit.digest, unit.modality] | {"status": "ok", "reason": None, "tier": None, "is_survivor": False}
         example = examples.example(row)
         example.title = f"{number}: {example.title}"
         made.append(example)
