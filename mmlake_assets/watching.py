@@ -145,9 +145,10 @@ class _Lines(_Follower):
                     self._screen.print(self._line(*self._phase), soft_wrap=True, markup=False, highlight=False)
 
     def _line(self, name: str, total: int, began: float) -> str:
-        minutes = (time.monotonic() - began) / 60
+        seconds = time.monotonic() - began
+        after = f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.0f} min"
         now = f"; {self._now}" if self._now else ""
-        return f"{name}: {self._num_done} of {number_of(total, 'table')} after {minutes:.0f} min{now}"
+        return f"{name}: {self._num_done} of {number_of(total, 'table')} after {after}{now}"
 
 
 class _Bars(_Follower):

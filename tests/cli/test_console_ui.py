@@ -258,7 +258,7 @@ def test_without_a_terminal_a_long_phase_says_how_far_it_is(
                 break
             time.sleep(0.01)
             said += capsys.readouterr().err
-    line = "text: shards: 1 of 7 tables after 0 min; embeddings/text/[a] 64 of 1,200"
+    line = "text: shards: 1 of 7 tables after 0 s; embeddings/text/[a] 64 of 1,200"
     assert line in said.splitlines()
     capsys.readouterr()  # what was said before the end
     steps.info("made", extra={"slot": "items/text/b"})
