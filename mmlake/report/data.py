@@ -43,7 +43,7 @@ class Example:
     tier: str = ""  # of a duplicate: exact, near or semantic
     score: float | None = None  # similarity to the survivor, 0..1
     survivor: bool = False
-    why: str = ""  # of a duplicate: why the survivor stays and it goes
+    why: str = ""  # of a duplicate: why the survivor stays, or why it goes; a sentence
     text: str = ""  # its text, caption or transcript
     image: bytes | None = None  # JPEG, PNG, WebP or GIF; `thumbnail` makes a small one
     keyframes: list[bytes] = field(default_factory=list)  # thumbnails in time order
@@ -72,7 +72,7 @@ class TrackExample:
 
 @dataclass(kw_only=True, slots=True)
 class ModalityRows:
-    """The headline of one modality. ok + flagged + quarantined + unreadable = num_rows."""
+    """The headline of one modality. ok + flagged + quarantined + unreadable + num_waiting = num_rows."""
 
     modality: str
     num_rows: int
@@ -80,6 +80,7 @@ class ModalityRows:
     flagged: int = 0
     quarantined: int = 0
     unreadable: int = 0
+    num_waiting: int = 0  # no verdict covers them
     num_distinct: int | None = None  # digests
     num_duplicates: int | None = None  # distinct digests that a survivor stands for
     num_in_version: int | None = None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import __version__, costs, dedup, evaluate, report
+from mmlake.catalog import NOT_JUDGED
 from mmlake.errors import MmlakeError, RefMissing
 from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
@@ -131,7 +132,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()),
         "probe set": data.probe_set,
     }
-    data.notes = _notes(lake, [one.modality for one in there])
+    data.notes = _notes(lake, [one.modality for one in there], num_waiting=sum(one.num_waiting for one in there))
     return data
 
 
@@ -141,6 +142,7 @@ def _headline(one: ModalitySummary, rows: CatalogRows, held: pa.Array) -> Modali
         modality=one.modality,
         num_rows=one.num_rows,
         **one.statuses,
+        num_waiting=one.num_waiting,
         num_distinct=mine.num_rows,
         num_duplicates=mine.num_rows - mine["tier"].null_count,
         num_in_version=_num_among(mine, held),
@@ -159,6 +161,7 @@ def _flow(one: ModalitySummary, rows: CatalogRows, held: pa.Array) -> list[FlowS
     readable, admitted = mine.num_rows - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
     lost = {f"{tier} duplicates": count for tier, count in sorted(tiers.items())}
     num_held = _num_among(mine, held)
+    not_judged = _counted(mine["rule"])[NOT_JUDGED]  # the catalog has them among the quarantined ones
     return [
         FlowStep(
             name="items",
@@ -166,7 +169,11 @@ def _flow(one: ModalitySummary, rows: CatalogRows, held: pa.Array) -> list[FlowS
             lost={"exact duplicates": one.duplicates["exact"], "no bytes": no_bytes},
         ),
         FlowStep(name="tracks", num_rows=mine.num_rows, lost={"unreadable": statuses["unreadable"]}),
-        FlowStep(name="verdicts", num_rows=readable, lost={"quarantined": statuses["quarantined"]}),
+        FlowStep(
+            name="verdicts",
+            num_rows=readable,
+            lost={"quarantined": statuses["quarantined"] - not_judged, "not judged": not_judged},
+        ),
         FlowStep(
             name="clusters",
             num_rows=admitted,
@@ -289,11 +296,17 @@ def _add_results(lake: Lake, version: str, data: ReportData) -> None:
             data.plan = document["rows"]
 
 
-def _notes(lake: Lake, modalities: Sequence[str]) -> list[str]:
-    """What a reader must know about how this was made. modalities: of which there are rows."""
+def _notes(lake: Lake, modalities: Sequence[str], *, num_waiting: int) -> list[str]:
+    """What a reader must know about how this was made. modalities: of which there are rows. num_waiting: of these,
+    those that no verdict covers."""
     notes = [
         f"{modality}: {lake.parts.encoder(lake.encoder_of(modality), modality).description}" for modality in modalities
     ]
+    if num_waiting:
+        notes.append(
+            f"{num_waiting} rows were not judged, which keeps them out of versions that ask for a verdict: a run was "
+            "stopped, or their shards left the landing zone before one had judged them."
+        )
     silent = 0
     for modality in ("audio", "video"):
         for tracks in lake.tables.scan_parts("tracks", modality, columns=["transcript_source"]):
