@@ -19,6 +19,7 @@ from mmlake.version_report.examples import Examples
 
 _CLUSTERS = 8  # per tier and modality
 _FURTHEST = 24  # members listed of a large cluster
+_OWN = "lies in"  # how reasons begin that are of the duplicate (`dedup.stars.clusters`)
 _SHOWN = 5  # members shown besides the survivor
 _PAIRS = 3  # of each tier, method and side of the bound
 _NEXT_TO_BOUND = 12  # pairs nearest to the bound of which these are drawn
@@ -66,6 +67,11 @@ def _said(lake: Lake, modality: str, digests: pa.Array) -> dict[str, Row]:
     return {row["digest"]: row for part in kept for row in part.to_pylist()}
 
 
+def _why(reason: str) -> str:
+    """On the card of what goes. Most reasons are the survivor's; that it lies inside the survivor is its own."""
+    return reason and (f"goes: {reason}" if reason.startswith(_OWN) else f"the other stays: {reason}")
+
+
 def _cluster(
     examples: Examples, survivor: str, others: Sequence[Row], said: Mapping[str, Row], rows: CatalogRows
 ) -> DuplicateCluster:
@@ -75,7 +81,7 @@ def _cluster(
     found = rows.whole([*shown, *(row["digest"] for row in furthest)])
     members = [examples.example(found[digest]) for digest in shown]
     for example in members[1:]:
-        example.why = said.get(example.digest, {}).get("reason") or ""
+        example.why = _why(said.get(example.digest, {}).get("reason") or "")
     reasons = Counter((said.get(row["digest"], {}).get("reason") or "").partition(":")[0] for row in others)
     scores = [row["score"] for row in others if row["score"] is not None]
     return DuplicateCluster(
