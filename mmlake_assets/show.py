@@ -100,8 +100,8 @@ class Shown:
             out.print(f"failed   {number_of(self.num_failed, 'item')}: mmlake failed --lake {lake}", soft_wrap=True)
         if num_waiting := sum(row.num_waiting for row in self.summary.modalities):
             out.print(
-                f"waiting  {number_of(num_waiting, 'unit')} without a verdict, of shards that left the landing zone before "
-                "a run judged them; with their files back, `mmlake run` does",
+                f"waiting  {number_of(num_waiting, 'unit')} without a verdict, of shards that left the landing zone "
+                "before a run judged them; with their files back, `mmlake run` does",
                 soft_wrap=True,
             )
         out.print(f"report   {self.report}", soft_wrap=True)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,10 +203,12 @@ def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(
     assert watcher.returncode == code
 
 
-def shown(lake, versions: dict[str, str]) -> str:
+def shown(lake, versions: dict[str, str], *, num_waiting: int = 0) -> str:
+    whole = summarize(lake)
+    waiting = [replace(one, num_waiting=num_waiting) for one in whole.modalities[:1]]
     output = Shown(
         lake=lake,
-        summary=summarize(lake),
+        summary=replace(whole, modalities=(*waiting, *whole.modalities[1:])),
         runs=["1"],
         made=[*versions.values()],
         versions=versions,
@@ -225,6 +228,14 @@ def test_a_run_into_which_nothing_was_admitted_says_so_and_what_says_why(tmp_pat
     assert [line for line in lines if "admitted" in line] == [
         f"curated-v001: 0 of 2 samples admitted; `mmlake diff everything curated-v001 --lake {site.root}` says why"
     ]
+
+
+def test_a_run_says_what_units_are_waiting_for(done) -> None:
+    """Of a shard that is gone: the column `waiting` alone stood there, after a run that had nothing left to do."""
+    said = shown(done.lake, done.versions, num_waiting=2).splitlines()
+    (line,) = [line for line in said if line.startswith("waiting")]
+    assert line.startswith("waiting  2 units without a verdict, of shards that left the landing zone")
+    assert not any(line.startswith("waiting") for line in shown(done.lake, done.versions).splitlines())
 
 
 def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done) -> None:
