@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from tests.make import tar
-from tests.sources.source_builders import land, rows_of
+from tests.sources.source_builders import land, png, rows_of
 
 WORD, SHEET, SLIDES, BOOK = "word processor", "a spreadsheet", "a presentation", "an e-book"
 OPEN = "application/vnd.oasis.opendocument"
@@ -84,9 +84,12 @@ def test_json_without_a_text_says_what_was_expected(tmp_path, value, said) -> No
         ("a.arc", b"filedesc://a.arc 0.0.0.0 20140216 text/plain 75\n1 0 Crawl\n", "an ARC file", "WARC"),
         ("a.orc", b"ORC\n\x05\x12\x03\x02" + bytes(40), "an ORC file", "Parquet"),
         ("part-0", b"Obj\1\4\x14avro.codec\x08null" + bytes(40), "an Avro file", "Parquet"),
+        ("a.pdf", b"%PDF-1.5\n1 0 obj", "a PDF", "pictures"),
+        ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "a drawing in SVG", "PNG"),
+        ("a.npy", b"\x93NUMPY\1\0" + bytes(40), "an array of NumPy", "out of the landing zone"),  # labelme's masks
     ],
 )
-def test_tables_and_crawls_of_other_forms_are_named(tmp_path, name, data, what, remedy) -> None:
+def test_files_of_other_forms_are_named(tmp_path, name, data, what, remedy) -> None:
     (row,) = rows_of(land(tmp_path / "in", {name: data}))
     assert row["error_code"] == 1005
     assert row["materialize_error"].startswith(f"content is {what}") and row["materialize_error"].endswith(remedy)
@@ -95,3 +98,11 @@ def test_tables_and_crawls_of_other_forms_are_named(tmp_path, name, data, what, 
 def test_a_text_that_begins_like_one_of_them_is_a_text(tmp_path) -> None:
     (row,) = rows_of(land(tmp_path / "in", {"a.txt": b"ORCHARDS bloom in May."}))
     assert (row["status"], row["content_type"]) == ("ok", "text/plain")
+
+
+def test_what_is_no_text_is_no_caption_of_the_picture_with_its_name(tmp_path) -> None:
+    # as Matplotlib's directive writes each plot of a documentation
+    files = {"plot.png": png(), "plot.pdf": b"%PDF-1.5\n1 0 obj", "b.txt": b"A text of its own."}
+    rows = {(row["content_type"] or "").rpartition("/")[2]: row for row in rows_of(land(tmp_path / "in", files))}
+    assert (rows["pdf"]["error_code"], rows["pdf"]["role"]) == (1005, "document")
+    assert (rows["png"]["status"], rows["png"]["sample_text"]) == ("ok", None)

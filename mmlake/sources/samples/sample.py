@@ -288,8 +288,8 @@ class Sample:
         modality = member.modality or self._samples.modality(member)
         if fault is None and member.modality is None:
             fault = unread_content(member)
-        role = "media"
-        if modality == "text":
+        role = role_of(modality)
+        if modality == "text" and (fault is None or member.modality is not None):  # a PDF is no caption
             media = () if member.extension in PROGRAM_NAMES else self._media
             is_timed = media and kind is not None and kind.content_type in TIMED
             role = "transcript" if is_timed else role_of_file(member.extension, media)

@@ -37,6 +37,9 @@ _OTHERS: Final = {  # content types -> (what the file is, what to do)
     "application/x-internet-archive": ("an ARC file, as crawls were kept before WARC", "convert it to WARC"),
     "application/vnd.apache.orc": ("an ORC file", "write it as Parquet"),
     "application/avro": ("an Avro file", "write it as Parquet"),
+    "application/pdf": ("a PDF", "extract its text, or save its pages as pictures"),
+    "image/svg+xml": ("a drawing in SVG", "save it as PNG"),
+    "application/x-npy": ("an array of NumPy", _APART),
 }
 _HEADER_BYTES: Final = 30  # of a member in a zip, before its name
 _OFFICE: Final = "a document, spreadsheet or presentation", "save it as text, HTML or CSV"
