@@ -23,7 +23,7 @@ from mmlake.cli.app import (
     open_lake,
     open_landing,
 )
-from mmlake.drawing import shown, table
+from mmlake.drawing import number_of, shown, table
 from mmlake.errors import RowsUnreadable, SettingsError
 from mmlake.progress import Advance
 
@@ -352,7 +352,9 @@ def _draw(screen: Console, data: dict[str, Any]) -> None:
         )
         if data[key]
     ]
-    screen.print(table(f"{len(data['files'])} files in {data['out']}", ["rows", "count"], lines, right=["count"]))
+    screen.print(
+        table(f"{number_of(len(data['files']), 'file')} in {data['out']}", ["rows", "count"], lines, right=["count"])
+    )
     for text in (*data["examples"][:3], *data["problems"]):
         screen.print(shown(text), style="dim", soft_wrap=True)
 

@@ -11,7 +11,14 @@ from mmlake.report.svg import tag, text
 
 _COLUMN_PX, _LAST_PX, _BAND_PX, _TOP_PX = 160, 96, 86, 34  # five columns fit the page, without scrolling
 # first word of a cause -> colour
-_CAUSES = {"unreadable": "unreadable", "quarantined": "quarantined", "exact": "c1", "near": "c4", "semantic": "c6"}
+_CAUSES = {
+    "unreadable": "unreadable",
+    "quarantined": "quarantined",
+    "not judged": "flagged",
+    "exact": "c1",
+    "near": "c4",
+    "semantic": "c6",
+}
 
 
 def flow(steps: Sequence[FlowStep], *, title: str) -> Markup:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmlake.catalog import NOT_JUDGED
-from mmlake.report import ModalityRows, ReportData, write_report
+from mmlake.report import FlowStep, ModalityRows, ReportData, write_report
+from mmlake.report.flow import flow
 from mmlake.summary import summarize
 from mmlake.version_report import gather
 from mmlake.version_report.catalog_rows import CatalogRows
@@ -38,3 +39,9 @@ def test_the_column_is_there_only_where_it_counts_something(tmp_path):
         data = ReportData(title="report", rows=[replace(row, num_waiting=num)])
         page = write_report(data, tmp_path / f"{num}.html").path.read_text()
         assert ("not judged" in page) == is_there
+
+
+def test_what_was_not_judged_has_another_colour_than_what_was_quarantined():
+    steps = [FlowStep(name="verdicts", num_rows=9, lost={"not judged": 4}), FlowStep(name="version", num_rows=5)]
+    drawn = flow(steps, title="text")
+    assert "4 not judged" in drawn and "quarantined" not in drawn

@@ -383,3 +383,8 @@ def test_equal_input_gives_equal_files(landing: Path, run, tmp_path: Path) -> No
     assert canonical_json([path.read_bytes().hex() for path in files(tmp_path / "one", ".tar")]) == canonical_json(
         [path.read_bytes().hex() for path in files(tmp_path / "two", ".tar")]
     )
+
+
+def test_one_file_is_one_file(landing: Path, tmp_path: Path) -> None:
+    words = ["rows", "--landing", str(landing), "--shard", "text/t.jsonl", "--out", str(tmp_path / "out")]
+    assert "1 file in " in CliRunner().invoke(app, words).stdout
