@@ -10,6 +10,8 @@ birds that hold a tone do. docs/quality.md has how often it is right.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from mmlake.quality.measurement import Measurement, Measures, Subject
@@ -23,6 +25,13 @@ _CHUNK_S = 60  # seconds whose spectra are held at once: 16 MB
 _BINS = slice(6, 800)  # 47 Hz to 6.2 kHz
 _NEIGHBOURS, _STANDS_OUT_DB = 21, 6.0  # frequencies around, above whose mean level a line is
 _FLOOR = 1e-4  # of a magnitude: the last bit of 16
+# What FFmpeg's encoder of MPEG layer II rounds down, in whole numbers, is a constant in every subband: a tone where
+# its frequencies begin or end that is folded to zero, at multiples of a 32nd of the rate (ISO 11172-3), of -88 dBFS at
+# most at all rates and bit rates. Copies in other formats keep them, so that the codec is not asked for.
+_CODED_RATES_HZ = (16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
+_NUM_SUBBANDS = 32
+_OFFSET = 2**-14  # amplitude of full scale, -84 dBFS: the last two bits of 16
+_LOBE = 2  # bins on either side that a tone fills under a Hann window
 _NUM_LINES = 5  # the clearest of a second
 _HUM_S, _ACTIVE = 8, 0.5  # seconds of one unbroken line; share of a block that it sounds in: voices cover the rest
 _BOUND = 2.4  # of the sum over lines, 0 to 5; speech has 2.1 in three of four seconds, music 3.2 (docs/quality.md)
@@ -62,12 +71,23 @@ def _activations(samples: np.ndarray, first: int, end: int) -> np.ndarray:
     spectrum_TF = np.abs(rfft(frames * np.hanning(_WINDOW).astype(np.float32), axis=1))
     level_TF = 20 * np.log10(spectrum_TF + np.float32(_FLOOR))
     stands_TF = level_TF - uniform_filter1d(level_TF, _NEIGHBOURS, axis=1, mode="nearest") > _STANDS_OUT_DB
+    offsets = _offset_bins()
+    stands_TF[:, offsets] &= spectrum_TF[:, offsets] > _OFFSET * _WINDOW / 4  # what a sine of that amplitude has
     sums_TF = np.concatenate([np.zeros((1, stands_TF.shape[1]), np.int32), stands_TF.cumsum(axis=0, dtype=np.int32)])
     found = []
     for middle in middles:
         start, stop = max(low, middle - _BLOCK_FRAMES // 2) - low, min(high, middle + _BLOCK_FRAMES // 2 + 1) - low
         found.append((sums_TF[stop] - sums_TF[start])[_BINS] / (stop - start))
     return np.array(found)
+
+
+@cache
+def _offset_bins() -> np.ndarray:
+    """The bins around all frequencies at which the offsets of subbands lie."""
+    step_hz = _RATE_HZ / _WINDOW
+    tones_hz = [rate_hz / _NUM_SUBBANDS * number for rate_hz in _CODED_RATES_HZ for number in range(1, _NUM_SUBBANDS)]
+    bins = {round(tone_hz / step_hz) + offset for tone_hz in tones_hz for offset in range(-_LOBE, _LOBE + 1)}
+    return np.array(sorted(number for number in bins if number <= _WINDOW // 2))
 
 
 def _without_hum(activation_SF: np.ndarray) -> np.ndarray:
@@ -104,5 +124,5 @@ MUSIC_MEASUREMENT = Measurement(
     columns=(),
     take=music_measures,
     needs_sound=True,
-    revision="2",
+    revision="3",
 )

@@ -1,5 +1,8 @@
 """How much of a sound is music: notes hold their frequencies, voices glide, noise has none, hum never ends."""
 
+import io
+
+import av
 import numpy as np
 import pytest
 
@@ -49,6 +52,39 @@ def test_hum_under_speech_is_no_music(ratio_db):
     lines = hum(len(said) // RATE_HZ + 1)[: len(said)]
     found = music_fraction(said + lines * np.sqrt((said**2).mean() / (lines**2).mean() / 10 ** (ratio_db / 10)))
     assert found <= 0.2
+
+
+def in_layer_two(samples: np.ndarray, rate_hz: int) -> np.ndarray:
+    """The samples coded as MPEG layer II at that rate and decoded, as 16 bits."""
+    sink = io.BytesIO()
+    with av.open(sink, "w", format="mp2") as written:
+        stream = written.add_stream("mp2", rate=rate_hz, layout="mono", bit_rate=160_000)
+        frame = av.AudioFrame.from_ndarray(samples[None], "fltp", "mono")
+        frame.sample_rate = RATE_HZ
+        resampler = av.AudioResampler("s16", "mono", rate_hz, frame_size=1_152)
+        for part in [*resampler.resample(frame), *resampler.resample(None), None]:
+            written.mux(stream.encode(part))
+    sink.seek(0)
+    with av.open(sink) as read:
+        resampler = av.AudioResampler("s16", "mono", RATE_HZ)
+        parts = [part for frame in [*read.decode(audio=0), None] for part in resampler.resample(frame)]
+    return np.concatenate([part.to_ndarray()[0] for part in parts]).astype(np.float32) / 32768
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 22_050, 24_000])
+def test_speech_in_mpeg_layer_two_is_no_music(rate_hz):
+    """The encoder leaves tones in the last bits, at multiples of a 32nd of the rate, which nobody plays."""
+    assert music_fraction(in_layer_two(gliding_voice(6), rate_hz)) <= 0.2
+
+
+def test_soft_music_in_mpeg_layer_two_is_music():
+    assert music_fraction(in_layer_two(tune(6) / 100, 16_000)) == 1.0
+
+
+def test_soft_notes_where_subbands_end_are_music():
+    t = np.arange(6 * RATE_HZ) / RATE_HZ
+    notes = sum(np.sin(2 * np.pi * 500 * k * t) for k in range(1, 9)).astype(np.float32)
+    assert music_fraction(notes * 2**-13) == 1.0  # twice as loud as what an encoder leaves
 
 
 def test_a_tune_is_music_and_so_is_one_under_a_voice():
