@@ -82,3 +82,21 @@ def test_what_stands_below_an_empty_cue_is_not_its_words(block: str) -> None:
 @pytest.mark.parametrize("head", ["", "WEBVTT\n\n"])
 def test_words_in_angle_brackets_are_no_tags(head: str, written: str, said: str) -> None:
     assert cues(f"{head}00:00:01.000 --> 00:00:02.500\n{written}\n") == [(said, 1.0, 2.5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WEBVTT - This file has no cues.\n",
+        "WEBVTT Kind: captions\nLanguage: en\n\n",
+        "WEBVTT - a title\r\n\r\nNOTE a note\r\nof two lines\r\n\r\nSTYLE\r\n::cue { color: red }\r\n",
+    ],
+)
+def test_webvtt_with_a_title_and_no_cue_says_nothing(text: str) -> None:
+    """The first is an example of the format's standard; its title was taken for what is said."""
+    assert cues(text) == []
+
+
+@pytest.mark.parametrize("rest", ["\n\nIt has cues with times.", "\nand how to write it"])
+def test_words_about_webvtt_are_words(rest: str) -> None:
+    assert cues("WEBVTT - a format" + rest) == [("WEBVTT - a format " + rest.strip(), None, None)]

@@ -40,6 +40,11 @@ _COLON = re.compile(r"[:：]")
 _NO_CUES = re.compile(
     r"\ufeff?WEBVTT[ \t]*(?:\r?\n|$)"
 )  # the line above cues; of a segment of a stream there may be none
+# the same with a title or a field, and the blocks that may stand below it. A text of words may begin so, too
+_TITLED = re.compile(r"\ufeff?WEBVTT[ \t]+(?:[-–—]|[A-Za-z-]{1,40}[:=])")
+_FIELD = re.compile(r"[A-Za-z-]{1,40}[:=]")
+_OTHER_BLOCKS = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
+_BLANK_LINES = re.compile(r"\r?\n(?:[ \t]*\r?\n)+")
 _WEB = re.compile(r"\ufeff?WEBVTT(?=[ \t\n]|$)")  # a title or fields may stand behind
 # the name of the next cue, above its times and below a blank line: where a cue has no words it stands in their place; a
 # number may stand below the words at once
@@ -86,7 +91,16 @@ class Cue:
 def is_subtitles(text: str) -> bool:
     """Whether the text is SRT or WebVTT: it has a timing line, or begins as WebVTT."""
     has_arrow = any(sign in text for sign in _ARROW_SIGNS)
-    return (has_arrow and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None
+    return (has_arrow and _TIMING.search(text) is not None) or _NO_CUES.match(text) is not None or _is_head(text)
+
+
+def _is_head(text: str) -> bool:
+    """Whether the text is WebVTT with a title or fields and without a cue: what stands below is notes, styles and
+    regions alone."""
+    if _TITLED.match(text) is None:
+        return False
+    head, *blocks = _BLANK_LINES.split(text.rstrip())
+    return all(map(_FIELD.match, head.splitlines()[1:])) and all(map(_OTHER_BLOCKS.match, blocks))
 
 
 def begins_as_subtitles(text: str) -> bool:
