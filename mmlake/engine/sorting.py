@@ -6,20 +6,17 @@ scale.md), so these are sorted here: runs of bounded size, then one range of key
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mmlake.engine.scratch import Scratch, mapped
 
 _BATCH_ROWS = 8_192  # of a run
 _ONE_CHUNK_BYTES = 8 << 30  # offsets of 32 bits reach over 16 GiB of hashes
-_KEYS_HASHED = 8  # times, at most: what is sought among them comes in as many lots
 _SAMPLES = 64  # keys of each run, by which ranges are cut
 
 
@@ -96,69 +93,13 @@ def num_before(column: pa.Array | pa.ChunkedArray, bound: str) -> int:
 
 
 def is_among(column: pa.ChunkedArray, keys: pa.Array) -> pa.ChunkedArray:
-    """Of each text whether it is one of the sorted keys."""
-    return pc.is_in(column, value_set=_near(column, keys)[1])
-
-
-def _near(column: pa.ChunkedArray, keys: pa.Array) -> tuple[int, pa.Array]:
-    """(how many of the sorted keys stand before the least text, those from there to the greatest one): a column that
-    comes in hundreds of parts would hash all of them each time."""
+    """Of each text whether it is one of the sorted keys. Only keys between the least and the greatest text are hashed:
+    a column that comes in hundreds of parts would hash all of them each time."""
     ends = pc.min_max(column)
     if not ends["max"].is_valid:
-        return 0, keys.slice(0, 0)
+        return pc.is_in(column, value_set=keys.slice(0, 0))
     begin, end = num_before(keys, ends["min"].as_py()), num_before(keys, f"{ends['max'].as_py()}\0")
-    return begin, keys.slice(begin, end - begin)
-
-
-def rows_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator[pa.Table]:
-    """The rows whose text in the column is one of the sorted keys, some of the parts at a time, at least one table.
-
-    However many parts there are, the keys are hashed about eight times in all, and no more than an eighth of as many
-    rows and one part are held."""
-    for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
-        yield table.filter(is_among(table[by], keys))
-
-
-def places_among(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
-    """(where each row's key stands among the keys, the other columns of these rows) of the same rows in the same way.
-
-    keys: sorted texts, each once. by: a column of texts without nulls."""
-    for table in _together(parts, max(1, len(keys) // _KEYS_HASHED)):
-        begin, near = _near(table[by], keys)
-        at = pc.index_in(table[by], value_set=near)
-        rows = table.drop_columns(by).filter(pc.is_valid(at))
-        yield pc.drop_null(at).to_numpy().astype(np.int64) + begin, rows
-
-
-def in_order_of(keys: pa.Array, parts: Iterable[pa.Table], by: str) -> pa.Table:
-    """For each of the keys its row without the key, the first that comes; nulls where there is none. parts: at least
-    one; else as for `places_among`."""
-    parts = iter(parts)
-    first = next(parts)
-    held, num = [first.drop_columns(by).slice(0, 0)], 0
-    row = np.full(len(keys), -1)
-    for at, rows in places_among(keys, itertools.chain([first], parts), by):
-        is_new = row[at] < 0
-        if not is_new.all():
-            at, rows = at[is_new], rows.filter(pa.array(is_new))
-        row[at[::-1]] = num + np.arange(len(at))[::-1]
-        held.append(rows)
-        num += len(at)
-    return pa.concat_tables(held).take(pa.array(row, mask=row < 0))
-
-
-def _together(parts: Iterable[pa.Table], least: int) -> Iterator[pa.Table]:
-    """The rows of the parts, so many or more at a time but for the last."""
-    held: list[pa.Table] = []
-    num = 0
-    for part in parts:
-        held.append(part)
-        num += part.num_rows
-        if num >= least:
-            yield pa.concat_tables(held)
-            held, num = [], 0
-    if held:
-        yield pa.concat_tables(held)
+    return pc.is_in(column, value_set=keys.slice(begin, end - begin))
 
 
 def _sorted(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:

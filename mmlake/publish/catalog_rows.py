@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import catalog, preprocess, schemas
-from mmlake.engine.sorting import rows_among
+from mmlake.engine.digest_index import DigestIndex
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
 from mmlake.tables import Slot
@@ -51,11 +51,10 @@ def joined_rows(lake: Lake, modality: str, share: Share, source_fields: pa.Struc
     """The rows of the units of these items. source_fields: the type of the column of the source's own fields."""
     items = _joined(share.of(part) for part in _parts(lake, "items", modality))
     tracks = unit_tracks_of(lake, modality, share)
-    units = pc.unique(pa.chunked_array([*items["digest"].chunks, *tracks["digest"].chunks], pa.string()))
-    units = units.take(pc.sort_indices(units)).drop_null()
+    units = DigestIndex(pc.unique(pa.chunked_array([*items["digest"].chunks, *tracks["digest"].chunks], pa.string())))
 
     def of_units(parts: Iterable[pa.Table]) -> pa.Table:
-        return _joined(iter(parts) if share == Share() else rows_among(units, parts, "digest"))
+        return _joined(iter(parts) if share == Share() else units.among(parts, "digest"))
 
     def joined(table: str, columns: list[str] | None = None) -> pa.Table:
         return of_units(_parts(lake, table, modality, columns))

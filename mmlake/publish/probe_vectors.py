@@ -22,6 +22,7 @@ from mmlake.border import Failure
 from mmlake.catalog import vector_column
 from mmlake.embed import UnusableQuery, encode_file_query, encode_text_queries
 from mmlake.engine import Engine
+from mmlake.engine.digest_index import DigestIndex
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, distort_image, distort_samples
 from mmlake.evaluate.probes import pinned_in
@@ -113,16 +114,16 @@ def corpus_vectors(lake: Lake, modality: str, digests: pa.Array) -> tuple[list[s
     where = f"modality = '{modality}' AND {column} IS NOT NULL"
     found = lake.catalog.read(["digest"], where=where)["digest"]
     found = found.filter(pc.is_in(found, value_set=digests)).combine_chunks()
+    index = DigestIndex(found)
     scratch, vectors_ND = Engine(lake.root / "scratch", lake.settings.engine).scratch, np.empty((0, 0), np.float32)
     for part in lake.catalog.scan(["digest", column], where=where):
         if not len(vectors_ND) and len(found):
             width = part.schema.field(column).type.list_size
             vectors_ND = scratch.zeros(len(found) * width, np.float32).reshape(len(found), width)
-        places = pc.index_in(part["digest"], value_set=found)
-        held = pc.is_valid(places)
-        vectors = part[column].filter(held)
+        places = index.find(part["digest"])
+        vectors = part[column].filter(pa.array(places >= 0))
         if len(vectors):
-            vectors_ND[places.drop_null().to_numpy()] = vectors.flatten().to_numpy().reshape(len(vectors), -1)
+            vectors_ND[places[places >= 0]] = vectors.flatten().to_numpy().reshape(len(vectors), -1)
     return found.to_pylist(), vectors_ND
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import __version__, contracts, dedup, schemas
-from mmlake.engine.sorting import in_order_of, is_among
+from mmlake.engine.digest_index import DigestIndex
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.records import canonical_json, digest_of
@@ -69,10 +69,10 @@ def _check_near(job: Job, pairs: pa.Table) -> int:
 def _semantic(job: Job) -> pa.Table:
     nodes = standing.nodes(job)
     near = dedup.cluster(nodes, job.lake.tables.read(Slot("near_duplicates", job.modality)), criteria=job.row.survivors)
-    digests, columns = nodes["digest"].combine_chunks(), ["digest", "encoder", "vector", "status"]
+    columns = ["digest", "encoder", "vector", "status"]
     embeddings = job.lake.tables.scan_parts("embeddings", job.modality, columns=columns)
     return dedup.semantic_pairs(
-        (part.filter(is_among(part["digest"], digests)) for part in embeddings),
+        DigestIndex(nodes["digest"]).among(embeddings, "digest"),
         job.lake.parts.semantic_bounds,
         nodes=nodes,
         criteria=job.row.survivors,
@@ -88,7 +88,7 @@ def _apart(job: Job, nodes: pa.Table, digests: pa.Array) -> dedup.Apart:
     """Pairs that are no semantic duplicates: siblings of one template, long texts that say other things, two drawings,
     and two spans of one item. One speaker in one room is near itself in every vector, and says something else each
     time; what is truly said twice has a near pair."""
-    parents = in_order_of(digests, [nodes.select(["digest", "parent_digest"])], "digest")["parent_digest"]
+    parents = nodes["parent_digest"].take(pa.array(DigestIndex(nodes["digest"]).find(digests)))
     items = pc.dictionary_encode(parents.combine_chunks()).indices.to_numpy()
     prints = dedup.prints_at(
         map(contracts.made, _veto_prints(job)), dedup.VETO_PRINTS, digests, engine=standing.engine(job)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmlake import contracts, preprocess, sources
 from mmlake.dedup import Criterion
 from mmlake.engine import Engine
-from mmlake.engine.sorting import in_order_of, places_among
+from mmlake.engine.digest_index import DigestIndex
 from mmlake.errors import SchemaMismatch
 from mmlake.records import ADMITTED, LEADING_ROLES
 from mmlake.schemas.table import TableSchema
@@ -91,24 +91,24 @@ def nodes(job: Job) -> pa.Table:
     criteria = [one for one in job.row.survivors if one.is_of_column]
     if not len(digests):  # three steps would read four tables for it
         return pa.schema([*_NODES, *(pa.field(one.name, pa.float64()) for one in criteria)]).empty_table()
-    units = in_order_of(digests, _units(job), "digest")
-    items = pc.unique(units["parent_digest"])
-    items = items.take(pc.sort_indices(items))
-    of_item = pc.index_in(units["parent_digest"], value_set=items)
-    occurrences = in_order_of(items, [_occurrences(job)], "digest").take(of_item)
+    index = DigestIndex(digests)
+    units = index.in_order(_units(job), "digest")
+    items = DigestIndex(pc.unique(units["parent_digest"]))
+    of_item = pa.array(items.find(units["parent_digest"]))
+    occurrences = items.in_order([_occurrences(job)], "digest").take(of_item)
     columns = {
         "digest": digests,
         "parent_digest": units["parent_digest"],
         "start": units["start"],
         "end": units["end"],
         "priority": occurrences["least"],
-        "is_clean": _are_clean(job, digests),
+        "is_clean": _are_clean(job, index, len(digests)),
         "num_occurrences": occurrences["num"].cast(pa.int32()),
     }
-    measured = _measured(job, digests, {one.column for one in criteria if one.table == "measures"})
+    measured = _measured(job, index, len(digests), {one.column for one in criteria if one.table == "measures"})
     tracked = sorted({one.column for one in criteria if one.table == "tracks"})
     tracks = tables.scan_parts("tracks", job.modality, columns=["digest", *tracked])
-    of_items = in_order_of(items, tracks, "digest")
+    of_items = items.in_order(tracks, "digest")
     for one in criteria:
         columns[one.name] = (
             _of_unit(one, of_items[one.column].take(of_item).cast(pa.float64()), units)
@@ -124,11 +124,11 @@ def _units(job: Job) -> Iterator[pa.Table]:
         yield part.select(_OF_UNIT).append_column("is_whole", pc.equal(part["kind"], preprocess.WHOLE))
 
 
-def _are_clean(job: Job, digests: pa.Array) -> NDArray[np.bool_]:
-    """Whether the verdict of each unit is clean, in one of the shards that have it."""
-    clean = np.zeros(len(digests), np.bool_)
+def _are_clean(job: Job, index: DigestIndex, num: int) -> NDArray[np.bool_]:
+    """Whether the verdict of each of so many units is clean, in one of the shards that have it."""
+    clean = np.zeros(num, np.bool_)
     verdicts = job.lake.tables.scan_parts("verdicts", job.modality, columns=["digest", "status"])
-    for at, _ in places_among(digests, map(contracts.made, verdicts), "digest"):
+    for at, _ in index.places(map(contracts.made, verdicts), "digest"):
         clean[at] = True
     return clean
 
@@ -149,15 +149,15 @@ def _occurrences(job: Job) -> pa.Table:
     return engine(job).relations.least_and_count(rows())
 
 
-def _measured(job: Job, digests: pa.Array, names: set[str]) -> dict[str, pa.Array]:
+def _measured(job: Job, index: DigestIndex, num: int, names: set[str]) -> dict[str, pa.Array]:
     """Name of a measure -> its value of each unit, null where there is none; of several shards that of the first."""
-    values = {name: np.full(len(digests), np.nan) for name in names}
-    known = {name: np.zeros(len(digests), np.bool_) for name in names}
-    for at, rows in places_among(digests, _rows_of_measures(job, names), "digest"):
+    values = {name: np.full(num, np.nan) for name in names}
+    known = {name: np.zeros(num, np.bool_) for name in names}
+    for at, rows in index.places(_rows_of_measures(job, names), "digest"):
         for name in pc.unique(rows["measure"]).to_pylist():
             is_new = pc.and_(pc.equal(rows["measure"], name), pc.is_valid(rows["value"])).to_numpy()
             is_new &= ~known[name][at]
-            places = at[is_new][::-1]  # of one that comes twice in a lot the first is written last
+            places = at[is_new][::-1]  # of one that comes twice in a part the first is written last
             values[name][places], known[name][places] = rows["value"].filter(pa.array(is_new)).to_numpy()[::-1], True
     return {name: pa.array(values[name], mask=~known[name]) for name in names}
 

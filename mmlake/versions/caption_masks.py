@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from mmlake.engine.digest_index import DigestIndex
 from mmlake.records import CAPTION
-from mmlake.versions.digest_index import DigestIndex
 from mmlake.versions.grouped_samples import Parts
 from mmlake.versions.sample_schemas import piece
 

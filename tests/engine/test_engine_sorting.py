@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import given, settings
 
-from mmlake.engine import Scratch, sorting
-from mmlake.engine.sorting import Along, in_order_of, is_among, places_among, rows_among, sorted_rows
+from mmlake.engine import Scratch
+from mmlake.engine.sorting import Along, is_among, sorted_rows
 
 BY = ("name", "method")
 ROWS = st.lists(st.tuples(st.text("abc", max_size=3), st.sampled_from("xy"), st.lists(st.integers(0, 9), max_size=3)))
@@ -80,42 +80,3 @@ def test_a_text_is_among_sorted_keys_wherever_they_begin_and_end(texts, keys) ->
     column = pa.chunked_array([pa.array(texts, pa.string())])
     found = is_among(column, pa.array(sorted(keys), pa.string()))
     assert found.to_pylist() == [text in keys for text in texts]
-
-
-@given(keys=st.sets(st.text("abc", max_size=3), min_size=1), parts=st.lists(ROWS, min_size=1, max_size=9))
-def test_keys_have_the_first_of_their_rows_however_these_come(keys: set[str], parts) -> None:
-    wanted, first = pa.array(sorted(keys), pa.string()), {}
-    for part in parts:
-        for name, method, values in part:
-            first.setdefault(name, {"method": method, "values": values})
-    nothing = {"method": None, "values": None}
-    found = in_order_of(wanted, map(_table, parts), "name")
-    assert found.to_pylist() == [first.get(name, nothing) for name in sorted(keys)]
-    named = [
-        (wanted[place].as_py(), tuple(row.values()))
-        for at, rows in places_among(wanted, map(_table, parts), "name")
-        for place, row in zip(at.tolist(), rows.to_pylist(), strict=True)
-    ]
-    among = [
-        tuple(row.values()) for table in rows_among(wanted, map(_table, parts), "name") for row in table.to_pylist()
-    ]
-    assert among == [row for part in parts for row in part if row[0] in keys]
-    assert named == [(name, rest) for part in parts for name, *given in part if name in keys for rest in [tuple(given)]]
-
-
-def test_keys_are_not_hashed_once_for_each_of_many_parts(monkeypatch) -> None:
-    hashed = []
-    for name in ("index_in", "is_in"):
-        asked = getattr(sorting.pc, name)
-        monkeypatch.setattr(
-            sorting.pc,
-            name,
-            lambda column, *, value_set, asked=asked: (
-                hashed.append(len(value_set)) or asked(column, value_set=value_set)
-            ),
-        )
-    keys = pa.array([f"{number:04d}" for number in range(1_000)])
-    parts = [_table([(f"{number:04d}", "x", [number])]) for number in range(999, -1, -1)]
-    assert in_order_of(keys, parts, "name")["values"].to_pylist() == [[number] for number in range(1_000)]
-    assert sum(table.num_rows for table in rows_among(keys, parts, "name")) == 1_000
-    assert sum(hashed) <= 2 * 8 * 1_000
