@@ -70,7 +70,7 @@ def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
 def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_id: str = "") -> dict[str, Stamp]:
     """Modality -> the stamp of its rows, one per distinct unit of its items; of all modalities where none is named, and
     of others whose rows were touched. Raises ContractBroken where a row is missing or too many."""
-    with lake.turn(_TURN):
+    with lake.turn(_TURN), lake.naming_blobs():  # no garbage is collected, files that are not finished among it
         return _updated(lake, modalities, advance, run_id)
 
 

@@ -93,7 +93,10 @@ def test_paths_inside_of_cells_are_never_followed(tmp_path):
         _file(pa.table({"image": [{"bytes": None, "path": "../../etc/passwd"}], "text": ["a"]})).getvalue(),
         "a.parquet",
     )
-    assert [row["text_content"] for row in rows] == ["a"]
+    assert [(row["text_content"], row["error_code"], row["digest"] is None) for row in rows] == [
+        (None, 1011, True),
+        ("a", None, False),
+    ]
 
 
 def test_a_column_that_stands_twice_is_reported(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmlake import pipeline, publish
-from mmlake.errors import ContractBroken
+from mmlake.errors import ContractBroken, LakeLocked
 from mmlake.lake import Lake
 from mmlake.publish.catalog import FORMER, catalog_slot, forget_catalog
 from mmlake.publish.catalog_rows import Share, joined_rows, shares
@@ -212,3 +212,18 @@ def joined_digests(lake: Lake, share: Share) -> list[str]:
     rows = joined_rows(lake, "audio", share, None)
     assert share.of(rows, "parent_digest").num_rows == rows.num_rows
     return [str(digest) for digest in rows["digest"].to_pylist()]
+
+
+def test_no_garbage_is_collected_while_rows_are_written(lake: Lake, monkeypatch) -> None:
+    """Files that a writer has not put in their place yet are garbage to it, by a clock that is far ahead at once."""
+    refused, read = [], type(lake.catalog).read
+
+    def collected(self, *given, **wanted):
+        with pytest.raises(LakeLocked), lake.collecting_blobs():
+            pass
+        refused.append(True)
+        return read(self, *given, **wanted)
+
+    monkeypatch.setattr(type(lake.catalog), "read", collected)
+    publish.update_catalog(lake)
+    assert refused
