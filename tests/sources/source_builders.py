@@ -117,6 +117,17 @@ def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[
     return rows
 
 
+def texts_and_faults(landing: Path) -> tuple[list[str], list[tuple[int, str]]]:
+    """(texts, faults as code and reason) of all shards in their order."""
+    items = [
+        item
+        for shard in sources.scan(landing, settings=SETTINGS)
+        for item in sources.read(shard, landing=landing, settings=SETTINGS)
+    ]
+    texts = [sources.fetch(item.ref, landing=landing).decode() for item in items if item.fault is None]
+    return texts, [(item.fault.code, item.fault.reason) for item in items if item.fault is not None]
+
+
 def brief(rows: list[dict]) -> list[tuple]:
     """(member or path, modality, role, error code) of each row."""
     refs = [SourceRef.from_json(row["source_ref"]) for row in rows]

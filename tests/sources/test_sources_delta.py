@@ -13,6 +13,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.sources.excerpt import scan_first
+from tests.sources.source_builders import texts_and_faults
 
 _SETTINGS = sources.SourceSettings()
 
@@ -30,17 +31,6 @@ def commit(table: Path, version: int, *, remove: Sequence[str] = (), add: Sequen
     (table / "_delta_log" / f"{version:020}.json").write_text(lines)
 
 
-def found(landing: Path) -> tuple[list[str], list[tuple[int, str]]]:
-    """(texts, faults as code and reason) of all shards in their order."""
-    items = [
-        item
-        for shard in sources.scan(landing, settings=_SETTINGS)
-        for item in sources.read(shard, landing=landing, settings=_SETTINGS)
-    ]
-    texts = [sources.fetch(item.ref, landing=landing).decode() for item in items if item.fault is None]
-    return texts, [(item.fault.code, item.fault.reason) for item in items if item.fault is not None]
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """A table of two versions: the second removes the file that holds a private row."""
@@ -55,7 +45,7 @@ def table(tmp_path: Path) -> Path:
 def test_rows_that_were_deleted_do_not_come_back(tmp_path, table) -> None:
     """All files that lay there were read, the removed ones too, and the lines of the log as texts."""
     (table / "_delta_log" / "_last_checkpoint").write_text('{"version": 1, "size": 3}')
-    assert found(tmp_path) == (["An owl sleeps."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps."], [])
 
 
 def test_a_commit_takes_the_shard_of_the_file_that_it_removes(tmp_path, table) -> None:
@@ -76,13 +66,13 @@ def test_partitions_of_any_name_are_current_by_their_path_in_the_log(tmp_path, t
     for name in ("day=1 a%b/c.parquet", "day=2/d.parquet", "_change_data/e.parquet"):
         write(table, name, [f"Rows of {name}."])
     commit(table, 2, add=["day=1 a%b/c.parquet"])
-    assert found(tmp_path) == (["An owl sleeps.", "Rows of day=1 a%b/c.parquet."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps.", "Rows of day=1 a%b/c.parquet."], [])
 
 
 def test_a_file_of_which_rows_are_deleted_is_a_row_that_says_so(tmp_path, table) -> None:
     """In the commit that does it the file comes and goes, in either order."""
     commit(table, 2, add=["b.parquet"], remove=["b.parquet"], deletionVector={"storageType": "u", "cardinality": 1})
-    texts, ((code, reason),) = found(tmp_path)
+    texts, ((code, reason),) = texts_and_faults(tmp_path)
     assert (texts, code) == ([], 1007)
     assert "deletes single rows of it" in reason
 
@@ -94,7 +84,7 @@ def test_of_a_log_that_is_not_whole_nothing_is_guessed(tmp_path, table, damage: 
         first.unlink()
     else:
         first.write_text({"cut": '{"add": {"pa', "odd": '{"add": {}}\n{"add": {"size": 1}}'}[damage])
-    texts, faults = found(tmp_path)
+    texts, faults = texts_and_faults(tmp_path)
     assert (texts, [code for code, _ in faults]) == ([], [1007, 1007])
     assert all("of a Delta table whose" in reason for _, reason in faults)
 
@@ -103,7 +93,7 @@ def test_parquet_next_to_an_empty_directory_of_that_name_is_read(tmp_path) -> No
     write(tmp_path, "a.parquet", ["An owl sleeps."])
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / "notes.txt").write_text("A note on owls.")
-    assert sorted(found(tmp_path)[0]) == ["A note on owls.", "An owl sleeps."]
+    assert sorted(texts_and_faults(tmp_path)[0]) == ["A note on owls.", "An owl sleeps."]
 
 
 @pytest.mark.parametrize("num_parts", [1, 2])
@@ -119,13 +109,13 @@ def test_a_checkpoint_stands_for_the_commits_that_were_cleaned_up(tmp_path, tabl
         pq.write_table(pa.Table.from_pylist(rows[part::num_parts], schema=schema), table / "_delta_log" / name)
     for version in (0, 1):
         (table / "_delta_log" / f"{version:020}.json").unlink()
-    assert found(tmp_path) == (["An owl sleeps.", "An owl wakes."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps.", "An owl wakes."], [])
     (table / "_delta_log" / name).unlink()  # of two parts one
-    assert (found(tmp_path)[0], len(found(tmp_path)[1])) == ([], 3)
+    assert (texts_and_faults(tmp_path)[0], len(texts_and_faults(tmp_path)[1])) == ([], 3)
 
 
 def test_a_checkpoint_with_sidecars_is_not_read(tmp_path, table) -> None:
     row = {"add": {"path": "a.parquet"}, "sidecar": {"path": "x.parquet"}}
     pq.write_table(pa.Table.from_pylist([row]), table / "_delta_log" / f"{1:020}.checkpoint.parquet")
     (table / "_delta_log" / f"{0:020}.json").unlink()
-    assert (found(tmp_path)[0], len(found(tmp_path)[1])) == ([], 2)
+    assert (texts_and_faults(tmp_path)[0], len(texts_and_faults(tmp_path)[1])) == ([], 2)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlake import sources
+from tests.sources.source_builders import texts_and_faults
 
 _SETTINGS = sources.SourceSettings()
 _UUID = "2f1b8c1e-8d0f-4a55-9a51-0123456789ab"
@@ -98,17 +99,6 @@ class Table:
         return self.root / "metadata" / f"{version:05}-{_UUID}.metadata.json"
 
 
-def found(landing: Path) -> tuple[list[str], list[tuple[int, str]]]:
-    """(texts, faults as code and reason) of all shards in their order."""
-    items = [
-        item
-        for shard in sources.scan(landing, settings=_SETTINGS)
-        for item in sources.read(shard, landing=landing, settings=_SETTINGS)
-    ]
-    texts = [sources.fetch(item.ref, landing=landing).decode() for item in items if item.fault is None]
-    return texts, [(item.fault.code, item.fault.reason) for item in items if item.fault is not None]
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """A table of two snapshots: the second has another file in place of the one with a private row."""
@@ -122,22 +112,22 @@ def table(tmp_path: Path) -> Table:
 
 def test_rows_that_a_commit_took_out_do_not_come_back(tmp_path, table) -> None:
     """All Parquet files that lay there were read, and each file of metadata was a row."""
-    assert found(tmp_path) == (["An owl sleeps."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps."], [])
 
 
 def test_files_of_earlier_commits_are_current_where_their_manifest_is(tmp_path, table) -> None:
     table.write("day=a%2Fb/c.parquet", "An owl wakes.")
     table.commit(entry("day=a%2Fb/c.parquet"), codec="null")
-    assert found(tmp_path) == (["An owl sleeps.", "An owl wakes."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps.", "An owl wakes."], [])
 
 
 def test_packed_metadata_of_a_table_without_catalog_is_read(tmp_path, table) -> None:
     for path in (table.metadata(1), table.metadata(2)):
         path.unlink()
     (table.root / "metadata" / "v12.gz.metadata.json").write_bytes(gzip.compress(table.described().encode()))
-    assert len(found(tmp_path)[0]) == 3  # nothing else says that it is a table
+    assert len(texts_and_faults(tmp_path)[0]) == 3  # nothing else says that it is a table
     (table.root / "metadata" / "version-hint.text").write_text("12")
-    assert found(tmp_path) == (["An owl sleeps."], [])
+    assert texts_and_faults(tmp_path) == (["An owl sleeps."], [])
 
 
 def test_files_that_delete_files_may_concern_are_rows_that_say_so(tmp_path, table) -> None:
@@ -146,7 +136,7 @@ def test_files_that_delete_files_may_concern_are_rows_that_say_so(tmp_path, tabl
     table.commit(entry("deletes.parquet", content=1))
     table.write("c.parquet", "An owl wakes.")
     table.commit(entry("c.parquet"))
-    texts, ((code, reason),) = found(tmp_path)
+    texts, ((code, reason),) = texts_and_faults(tmp_path)
     assert (texts, code) == (["An owl wakes."], 1007)
     assert "deletes single rows" in reason
 
@@ -180,18 +170,18 @@ def test_of_metadata_that_is_not_whole_nothing_is_guessed(tmp_path, table, damag
             "bits": head + sync + number(1) + text(b"no deflate") + sync,
         }
         manifest.write_bytes(damaged[damage])
-    texts, faults = found(tmp_path)
+    texts, faults = texts_and_faults(tmp_path)
     assert (texts, {code for code, _ in faults}, len(faults)) == ([], {1007}, 2)
     assert all("of an Iceberg table" in reason for _, reason in faults)
 
 
 def test_a_table_without_a_snapshot_has_no_rows(tmp_path, table) -> None:
     table.metadata(3).write_text(json.dumps({"location": _LOCATION, "current-snapshot-id": -1, "snapshots": []}))
-    assert found(tmp_path) == ([], [])
+    assert texts_and_faults(tmp_path) == ([], [])
 
 
 def test_metadata_of_something_else_is_read(tmp_path) -> None:
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "notes.txt").write_text("A note on owls.")
     pq.write_table(pa.table({"text": ["An owl sleeps."]}), tmp_path / "a.parquet")
-    assert sorted(found(tmp_path)[0]) == ["A note on owls.", "An owl sleeps."]
+    assert sorted(texts_and_faults(tmp_path)[0]) == ["A note on owls.", "An owl sleeps."]
