@@ -161,10 +161,21 @@ def check_key(what: str, schema: TableSchema, table: pa.Table) -> None:
         )
 
 
-def row_groups(file: pq.ParquetFile, columns: Sequence[str], *, use_threads: bool = False) -> Iterator[pa.Table]:
-    """The rows of the file, a row group at a time; one table without rows where it has none."""
-    if not file.metadata.num_rows:
-        yield file.read(columns=list(columns), use_threads=False)
+def row_groups(
+    file: pq.ParquetFile, columns: Sequence[str], *, holding: tuple[str, str] | None = None, use_threads: bool = False
+) -> Iterator[pa.Table]:
+    """The rows of the file, a row group at a time; one table without rows where it has none. holding: (column, value);
+    row groups whose least and greatest value say that they do not have it are passed over."""
+    groups = [at for at in range(file.metadata.num_row_groups) if holding is None or _may_hold(file, at, *holding)]
+    if not file.metadata.num_rows or not groups:
+        yield file.schema_arrow.empty_table().select(list(columns))
         return
-    for at in range(file.metadata.num_row_groups):
+    for at in groups:
         yield file.read_row_group(at, columns=list(columns), use_threads=use_threads)
+
+
+def _may_hold(file: pq.ParquetFile, group: int, name: str, value: str) -> bool:
+    held = file.metadata.row_group(group)
+    column = next(at for at in range(held.num_columns) if held.column(at).path_in_schema == name)
+    known = held.column(column).statistics
+    return known is None or not known.has_min_max or known.min <= value <= known.max

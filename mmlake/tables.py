@@ -226,9 +226,11 @@ class Tables:
         names = _wanted(file.schema_arrow.names, columns, slot, stamp)
         return file.read(columns=names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
 
-    def parts(self, slot: Slot, *, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    def parts(
+        self, slot: Slot, *, columns: list[str] | None = None, holding: tuple[str, str] | None = None
+    ) -> Iterator[pa.Table]:
         """The same rows, in their order, as many at a time as a row group has; at least one table, which may have none.
-        Raises as `read` does, before the first."""
+        Raises as `read` does, before the first. holding: (column, value); rows far from that value may be left out."""
         stamp = self._required(slot)
         if stamp.size_bytes <= _KEPT_BYTES:
             yield self.read(slot, columns=columns)
@@ -240,7 +242,7 @@ class Tables:
             source.seek(0)
             file = _parquet(source)
             names = _wanted(file.schema_arrow.names, columns, slot, stamp)
-            yield from row_groups(file, names, use_threads=stamp.size_bytes > _SINGLE_BYTES)
+            yield from row_groups(file, names, holding=holding, use_threads=stamp.size_bytes > _SINGLE_BYTES)
 
     def _required(self, slot: Slot) -> Stamp:
         """The stamp. Raises MmlakeError where the table was never made."""

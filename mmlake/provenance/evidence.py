@@ -6,6 +6,7 @@ that hold the digest.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from mmlake.records import Digest, is_digest
 from mmlake.tables import ALL, Slot, Stamp, Tables
 
 _MAX_LISTED = 10
+_NAMING = ("digest", "left", "right")  # the columns of tables over a corpus that name what a row is of
 _ITEM_COLUMNS = [
     "item_id",
     "digest",
@@ -126,8 +128,8 @@ class Found:
         hits: dict[Slot, pa.Table] = {}
         digests: set[Digest] = set()
         for slot in slots:
-            part = tables.read(slot, columns=_ITEM_COLUMNS)
-            part = part.filter(pc.starts_with(part.column("digest"), prefix))
+            parts = tables.parts(slot, columns=_ITEM_COLUMNS)
+            part = pa.concat_tables(one.filter(pc.starts_with(one.column("digest"), prefix)) for one in parts)
             if part.num_rows:
                 hits[slot] = part
                 digests.update(part.column("digest").to_pylist())
@@ -200,9 +202,10 @@ def rows_of(tables: Tables, found: Found) -> list[Record]:
         for record in found.records:
             slot = Slot(name, record.slot.modality, record.slot.shard)
             if tables.stamp(slot) is not None:
-                part = tables.read(slot, columns=columns)
                 key, named = _key(name, found)
-                records.append(_record(tables, slot, part.filter(pc.equal(part.column(key), named))))
+                parts = tables.parts(slot, columns=columns, holding=(key, named))
+                rows = pa.concat_tables(part.filter(pc.equal(part.column(key), named)) for part in parts)
+                records.append(_record(tables, slot, rows))
     return [record for record in records if record.rows]
 
 
@@ -221,12 +224,8 @@ def corpus_rows(tables: Tables, found: Found) -> list[Record]:
             slot = Slot(name, modality, ALL)
             if tables.stamp(slot) is None:
                 continue
-            part = tables.read(slot)
-            keys = [key for key in ("digest", "left", "right") if key in part.column_names]
-            mask = pc.equal(part.column(keys[0]), found.unit)
-            for key in keys[1:]:
-                mask = pc.or_(mask, pc.equal(part.column(key), found.unit))
-            records.append(_record(tables, slot, part.filter(mask)))
+            rows = pa.concat_tables(_naming(part, found.unit) for part in tables.parts(slot))
+            records.append(_record(tables, slot, rows))
     for modality in _modalities(tables, CROSS_TABLE):
         slot = Slot(CROSS_TABLE, modality, ALL)
         if tables.stamp(slot) is not None:
@@ -238,6 +237,12 @@ def corpus_rows(tables: Tables, found: Found) -> list[Record]:
             sides = (pc.equal(scores.column(name), found.unit) for name in ("digest", "caption"))
             records.append(_record(tables, slot, scores.filter(pc.or_(*sides))))
     return [record for record in records if record.rows]
+
+
+def _naming(table: pa.Table, digest: Digest) -> pa.Table:
+    """The rows that name the digest, on either side of a pair."""
+    first, *others = (pc.equal(table.column(key), digest) for key in _NAMING if key in table.column_names)
+    return table.filter(functools.reduce(pc.or_, others, first))
 
 
 def _cross_rows(table: pa.Table, found: Found) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -133,3 +134,19 @@ def test_a_chunked_table_has_the_bytes_of_one_of_one_chunk():
     chunked = pa.concat_tables(cut(table, 4, 5, 6))
     assert table_files.encoded(chunked) == table_files.encoded(table)
     assert pq.read_table(io.BytesIO(table_files.encoded(chunked))).num_rows == 30
+
+
+def test_rows_that_hold_a_value_come_of_the_row_groups_that_may(tmp_path, monkeypatch) -> None:
+    lake, table = Tables(tmp_path), rows(70).sort_by("digest")
+    lake.write(SLOT, MEASURES, table, **MADE)
+    read, read_row_group = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda file, at, **how: read.append(at) or read_row_group(file, at, **how)
+    )
+    for digest in dict.fromkeys(table["digest"].to_pylist()):
+        parts = pa.concat_tables(lake.parts(SLOT, holding=("digest", digest)))
+        assert parts.filter(pc.equal(parts["digest"], digest)).equals(table.filter(pc.equal(table["digest"], digest)))
+    assert len(read) <= 2 * 24  # of ten groups for each of 24 digests, of which some lie in two
+    read.clear()
+    assert pa.concat_tables(lake.parts(SLOT, columns=["value"], holding=("digest", "g"))).column_names == ["value"]
+    assert read == []
