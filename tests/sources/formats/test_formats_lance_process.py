@@ -226,7 +226,9 @@ def test_a_reading_that_is_given_up_ends_its_process(tmp_path, stop):
 
 
 def start(code: str, root: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", READER + code, str(root)], stdout=subprocess.PIPE, text=True)
+    # a pipe to wait at: where tests have no input, one that waits for a line would end at once
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", READER + code, str(root)], text=True, **pipes)
 
 
 def test_a_process_ends_with_the_one_that_it_reads_for_though_that_is_killed(tmp_path):
