@@ -18,7 +18,7 @@ class DigestIndex:
     """The rows of a column of digests."""
 
     def __init__(self, digests: pa.ChunkedArray | pa.Array) -> None:
-        self._digests = _piece(digests)
+        self._digests = piece(digests)
         prefixes = _prefixes(self._digests)
         self._rows = np.argsort(prefixes, kind="stable")
         self._prefixes = prefixes[self._rows]
@@ -31,7 +31,7 @@ class DigestIndex:
 
     def find(self, digests: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
         """The row of each digest; -1 where it is in none, or is null."""
-        digests = _piece(digests)
+        digests = piece(digests)
         if not len(self._rows):
             return np.full(len(digests), -1)
         if self._is_plain:
@@ -67,7 +67,8 @@ class DigestIndex:
         return pa.concat_tables(held).take(pa.array(row, mask=row < 0))
 
 
-def _piece(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def piece(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The column in one piece; where it is in one already, nothing is copied."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

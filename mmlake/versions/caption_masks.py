@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from mmlake.engine.digest_index import DigestIndex
+from mmlake.engine.digest_index import DigestIndex, piece
 from mmlake.records import CAPTION
 from mmlake.versions.grouped_samples import Parts
-from mmlake.versions.sample_schemas import piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.records import LEADING_ROLES
 from mmlake.versions.outs import REPEATED
-from mmlake.versions.sample_schemas import piece
 from mmlake.versions.segments import MAX_SAMPLES
 
 Sums = dict[str, dict[str, int]]

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.records import canonical_json
 from mmlake.versions.edits import edits
 from mmlake.versions.manifest import Manifest
 from mmlake.versions.reasons import Reasons
-from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES, piece
+from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES
 from mmlake.versions.segments import Segment
 
 _MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string())).append(pa.field("reason", pa.string()))

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.records import LEADING_ROLES
-from mmlake.versions.sample_schemas import piece
 
 _UNITED = ("sample_ids", "sources", "licences")  # lists of a sample in several shards that add up
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.records import canonical_json, digest_of
 from mmlake.versions.grouped_samples import Parts
-from mmlake.versions.sample_schemas import piece
 
 _GONE = object()
 

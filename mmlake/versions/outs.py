@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.engine.digest_index import DigestIndex
+from mmlake.engine.digest_index import DigestIndex, piece
 from mmlake.errors import ContractBroken
 from mmlake.recipes import CARRIED_BY, Recipe
 from mmlake.versions.caption_masks import CaptionCosines, below
 from mmlake.versions.carried import carried_out
 from mmlake.versions.grouped_samples import Parts, Samples, first_of
-from mmlake.versions.sample_schemas import piece
 
 # a finding of sound and film that says nothing of them, but of the transcript next to them
 WRONG_TRANSCRIPT = "wrong_transcript"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.errors import ContractBroken
 from mmlake.recipes import Recipe
-from mmlake.versions.sample_schemas import piece
 
 
 def check_policy(samples: pa.Table, recipe: Recipe) -> None:

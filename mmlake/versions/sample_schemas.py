@@ -50,10 +50,3 @@ EXCLUDED = pa.schema(
 CATALOG_COLUMNS = (
     "digest", "modality", "status", "severity", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
 )  # fmt: skip
-
-
-def piece(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The column in one piece; where it is in one already, nothing is copied."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column

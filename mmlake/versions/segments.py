@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.errors import BlobCorrupt, BlobMissing
 from mmlake.recent_files import RecentValues
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
-from mmlake.versions.sample_schemas import piece
 from mmlake.versions.values import digest_of_values
 
 if TYPE_CHECKING:

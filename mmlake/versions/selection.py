@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.engine.digest_index import piece
 from mmlake.recipes import Recipe
 from mmlake.records import INTERLEAVED
 from mmlake.versions.grouped_samples import first_of, taken
 from mmlake.versions.masked_fields import MaskedTexts
 from mmlake.versions.outs import Outs, Verdicts
 from mmlake.versions.sample_batches import SampleBatches, Scan
-from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, PART, VERSION_SAMPLES, piece
+from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, PART, VERSION_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)

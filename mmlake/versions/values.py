@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.versions.sample_schemas import piece
+from mmlake.engine.digest_index import piece
 
 
 class _Sink:
