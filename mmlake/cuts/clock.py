@@ -96,11 +96,13 @@ def described(lags: Sequence[Lag]) -> list[str]:
 def sound_lag(part: Sound, parent: Sound) -> float | None:
     """How much later than claimed the part's sound comes; None where it is silent or another sound. Positive: the part
     begins with what the parent has before. parent: from `_SEARCHED_S` before the claimed start on."""
+    from scipy.fft import next_fast_len
+
     rate_hz = part.rate_hz
     short, long = part.samples[: round(_COMPARED_S * rate_hz)], parent.at(rate_hz)
     if len(long) <= len(short):
         short = short[: max(0, len(long) - rate_hz // 100)]
-    size = 1 << (len(long) + len(short)).bit_length()
+    size = next_fast_len(len(long), real=True)  # enough: only places where the part lies within the item are read
     product = np.fft.irfft(np.fft.rfft(long, size) * np.conj(np.fft.rfft(short, size)), size)
     places = len(long) - len(short) + 1
     energy = np.concatenate([[0.0], np.cumsum(np.square(long, dtype=np.float64))])

@@ -148,6 +148,8 @@ def _espeak(requests: list[dict[str, str | int]]) -> list[np.ndarray]:
     data, at = done.stdout, 0
     while at + 4 <= len(data):
         count = int.from_bytes(data[at : at + 4], "little", signed=True)
+        if at + 4 + 2 * max(0, count) > len(data):  # it ended within a sentence: one too few, said below
+            break
         samples = np.frombuffer(data, "<i2", max(0, count), at + 4).astype(np.float32) / 32768
         at += 4 + 2 * max(0, count)
         loud = np.flatnonzero(np.abs(samples) > 0.003)

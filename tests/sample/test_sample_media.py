@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmlake.errors import MmlakeError
 from mmlake.sample import clips, pictures, sounds, voices
 from mmlake.sample.chance import stream
 from mmlake.sample.pictures import DISGUISES, Gallery
@@ -143,6 +144,15 @@ def test_either_voice_speaks_and_says_the_same_twice(engine, monkeypatch):
     first, second = voices.speak(said, 7), voices.speak(said, 7)
     assert all((one.samples == two.samples).all() for one, two in zip(first, second, strict=True))
     assert all(len(speech.samples) > 1.5 * voices.RATE_HZ and len(speech.spans_s) == 2 for speech in first)
+
+
+def test_a_voice_that_ends_within_a_sentence_is_an_error_that_says_so(monkeypatch):
+    pcm = (2).to_bytes(4, "little") + b"\0\0"  # two samples are announced, one comes
+    done = voices.subprocess.CompletedProcess([], -11, stdout=pcm, stderr=b"")
+    monkeypatch.setattr(voices, "engine", lambda: "espeak-ng")
+    monkeypatch.setattr(voices.subprocess, "run", lambda *args, **kwargs: done)
+    with pytest.raises(MmlakeError, match=r"0 of 1 sentences \(exit -11\)"):
+        voices.speak([voices.utterance(("The owl called twice.",), 0)], 7)
 
 
 @pytest.mark.parametrize("kind", sounds.DISGUISES)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.audio.samples import finite
 from mmlake.dedup.matching import UNLOST_DB
 
 RATE_HZ = 16_000
@@ -71,7 +72,7 @@ def words(samples: NDArray[np.float32]) -> NDArray[np.uint64]:
     if not len(at_A):
         return np.empty(0, np.uint64)
     frames = np.stack([samples[at - _WINDOW // 2 : at + _WINDOW // 2] for at in at_A.tolist()])
-    spectrum = np.fft.rfft(np.nan_to_num(frames) * np.hanning(_WINDOW).astype(np.float32), axis=1)
+    spectrum = np.fft.rfft(finite(frames) * np.hanning(_WINDOW).astype(np.float32), axis=1)
     groups_AGB = spectrum[:, _FIRST : _FIRST + _GROUPS * _BINS].reshape(len(at_A), _GROUPS, _BINS)
     levels_AG = 20 * np.log10(np.abs(groups_AGB).max(axis=2) + 1e-6)
     kept = np.clip(np.rint(levels_AG * _PARTS), -32_768, 32_767).astype("<i2")
@@ -157,7 +158,7 @@ def _loudest(samples: NDArray[np.float32]) -> NDArray[np.int64]:
     num, span = len(samples) // _BLOCK, _WINDOW // _BLOCK
     if num < span:
         return np.empty(0, np.int64)
-    blocks = np.nan_to_num(samples[: num * _BLOCK]).reshape(num, _BLOCK)
+    blocks = finite(samples[: num * _BLOCK]).reshape(num, _BLOCK)
     power = _weighted(np.einsum("ij,ij->i", blocks, blocks).astype(np.float64), span)
     reach = round(_APART_S * RATE_HZ / _BLOCK)
     parts = np.pad(power, (0, -len(power) % reach), constant_values=-1.0).reshape(-1, reach)
@@ -174,7 +175,7 @@ _AREA = _BLOCK * (_WINDOW // _BLOCK // 2) ** 2  # what `_weighted` makes of a me
 def _refined(samples: NDArray[np.float32], begin: int) -> int:
     """The middle of the loudest window that begins within some samples of this one."""
     low = max(0, begin - _REFINED)
-    part = np.nan_to_num(samples[low : begin + _REFINED + _WINDOW]).astype(np.float64)
+    part = finite(samples[low : begin + _REFINED + _WINDOW]).astype(np.float64)
     return low + int(np.argmax(_weighted(part**2, _WINDOW))) + _WINDOW // 2
 
 

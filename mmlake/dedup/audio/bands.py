@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.audio.samples import finite
+
 RATE_HZ = 16_000
 _WINDOW, _HOP, _LAG = 2_048, 256, 4  # samples, samples, frames: 128 ms windows every 16 ms, compared with 64 ms before
 STEP_S = _HOP / RATE_HZ
@@ -44,7 +46,9 @@ def _packed(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 def _energies(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """Band energies of each frame, in blocks; frame k is centred on sample k * hop."""
-    padded = np.pad(np.nan_to_num(samples.astype(np.float32)), _WINDOW // 2)
+    from scipy.fft import rfft  # several rows at a time: three times as fast as numpy's
+
+    padded = np.pad(finite(samples), _WINDOW // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP]
     window = np.hanning(_WINDOW).astype(np.float32)
     position = _BANDS_HZ * _WINDOW / RATE_HZ
@@ -52,7 +56,8 @@ def _energies(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     part = position - low
     found = []
     for at in range(0, len(frames), _BLOCK_FRAMES):
-        power = np.abs(np.fft.rfft(frames[at : at + _BLOCK_FRAMES] * window)) ** 2
+        spectrum = rfft(frames[at : at + _BLOCK_FRAMES] * window, overwrite_x=True)
+        power = np.square(spectrum.real) + np.square(spectrum.imag)
         sums = np.concatenate([np.zeros((len(power), 1)), np.cumsum(power, axis=1, dtype=np.float64)], axis=1)
         found.append(np.maximum(np.diff(sums[:, low] * (1 - part) + sums[:, low + 1] * part, axis=1), 0.0))
     return np.concatenate(found)

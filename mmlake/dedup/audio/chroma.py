@@ -14,6 +14,8 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.dedup.audio.samples import finite
+
 RATE_HZ = 11_025
 _FRAME, _HOP = 4_096, 4_096 // 3
 STEP_S = _HOP / RATE_HZ
@@ -55,7 +57,7 @@ def words(samples: NDArray[np.float32], rate_hz: int) -> NDArray[np.uint64]:
     if rate_hz != RATE_HZ:
         import soxr
 
-        samples = soxr.resample(np.nan_to_num(samples.astype(np.float32)), rate_hz, RATE_HZ)
+        samples = soxr.resample(finite(samples), rate_hz, RATE_HZ)
     notes_TC = _notes(np.clip(np.rint(samples * 32_767), -32_768, 32_767).astype(np.float32))
     num = len(notes_TC) - len(_SMOOTH) - _MAX_WIDTH + 2
     if num <= 0:
@@ -90,13 +92,15 @@ def _bins() -> tuple[int, int, NDArray[np.float32]]:
 
 def _notes(samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """Energy of the twelve notes in each frame."""
+    from scipy.fft import rfft  # several rows at a time: three times as fast as numpy's
+
     low, high, belongs = _bins()
     window = 0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / (_FRAME - 1))
     scaled = (window / 32_767).astype(np.float32)
     frames = np.lib.stride_tricks.sliding_window_view(samples, _FRAME)[::_HOP]
     found = [np.empty((0, 12))]
     for at in range(0, len(frames), _BLOCK_FRAMES):
-        spectrum = np.fft.rfft(frames[at : at + _BLOCK_FRAMES] * scaled, axis=1)[:, low:high]
+        spectrum = rfft(frames[at : at + _BLOCK_FRAMES] * scaled, axis=1, overwrite_x=True)[:, low:high]
         found.append(((spectrum.real**2 + spectrum.imag**2) @ belongs).astype(np.float64))
     return np.concatenate(found)
 
