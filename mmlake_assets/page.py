@@ -17,11 +17,11 @@ from mmlake.schemas.table import TableSchema
 from mmlake.steps import Made, Step
 from mmlake.summary import sources_of
 from mmlake.tables import Stamp
+from mmlake_assets.column_notes import note_of
 
 _COLOURS = {"ok": "#2f9e6e", "flagged": "#e0a930", "quarantined": "#d9622b", "unreadable": "#9b2c3f"}
 _BAR_WIDTH_PX = 240
 _NUM_BARS, _BAR_PX, _BARS_PX = 24, 10, 44  # of a histogram: how many, how wide, and how tall at most
-_DIGEST = "SHA-256 of the item's bytes; the same item has the same digest in every table"
 
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:
@@ -33,9 +33,9 @@ def columns_of(schema: pa.Schema, *, key: tuple[str, ...] = ()) -> list[dg.Table
     """The columns, each with its note. key: names of the columns by which rows differ."""
     columns = []
     for field in schema:
-        note = (field.metadata or {}).get(b"note", b"").decode() or (_DIGEST if field.name == "digest" else "")
+        note = (field.metadata or {}).get(b"note", b"").decode() or note_of(field.name)
         constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=key == (field.name,))
-        columns.append(dg.TableColumn(field.name, str(field.type), description=note or None, constraints=constraints))
+        columns.append(dg.TableColumn(field.name, str(field.type), description=note, constraints=constraints))
     return columns
 
 

@@ -12,6 +12,7 @@ from mmlake.evaluate.shape import Diversity
 from mmlake.shards import ShardEntry
 from mmlake.tables import Stamp
 from mmlake.versions import VERSION_SAMPLES
+from mmlake_assets.column_notes import note_of
 from mmlake_assets.page import columns_of
 
 
@@ -22,7 +23,7 @@ def _text(name: str, note: str) -> dg.TableColumn:
 def _fields_of(written: type) -> list[dg.TableColumn]:
     """A column per field of the dataclass."""
     kinds = {field.name: getattr(field.type, "__name__", str(field.type)) for field in dataclasses.fields(written)}
-    return [dg.TableColumn(name, kind) for name, kind in kinds.items()]
+    return [dg.TableColumn(name, kind, description=note_of(name)) for name, kind in kinds.items()]
 
 
 VERSION_COLUMNS: dict[str, list[dg.TableColumn]] = {
