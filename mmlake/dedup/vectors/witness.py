@@ -22,6 +22,7 @@ from mmlake.dedup.image.fingerprints import IS_DRAWING
 from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text.contrasts import Contrasts
+from mmlake.dedup.text.forms import Forms
 from mmlake.dedup.text.matcher import sampled, shared_counts
 from mmlake.dedup.text.templates import Commonness, Siblings
 from mmlake.dedup.text.verdicts import FRAME, TEMPLATE
@@ -55,8 +56,9 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
     """Which pairs, given as two arrays of positions, are kept apart: those that share more than
     `settings.semantic_shared_fraction` of their smaller 5-gram set, where many other units share the same, or each of
     the two has many siblings, or one subject stands in place of another (`has_other_subject`); long texts that name
-    other things in another order (`are_others`); and, with `contrasts`, texts of which one says "left" where the other
-    says "right" (`Contrasts`). Units without shingles are never kept apart.
+    other things in another order (`are_others`); two that fill in one form (`Forms`); and, with `contrasts`, texts of
+    which one says "left" where the other says "right" (`Contrasts`), and texts that are the same but for their numbers.
+    Units without shingles are never kept apart.
 
     prints: of all units that are compared, for their number counts; the methods `shingles` and `words` are read.
     """
@@ -65,7 +67,7 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
         return never_apart
     sizes = shingles.lengths
     fraction = settings.semantic_shared_fraction
-    wordings = Wordings(words)
+    wordings, forms = Wordings(words), Forms(words)
     # an index of the whole corpus each, which is made for the first pair that shares so much
     commonness = cache(lambda: Commonness(shingles))
     siblings = cache(lambda: Siblings(sampled(shingles), fraction=fraction))
@@ -81,7 +83,9 @@ def text_veto(prints: PrintTable, *, settings: DedupSettings, contrasts: bool = 
                 apart[at] = (siblings().are_many(one) and siblings().are_many(other)) or bool(
                     commonness().wording(one, others)[0] in (TEMPLATE, FRAME) or has_other_subject(*texts)
                 )
-            apart[at] = apart[at] or are_others(*texts) or (kinds is not None and kinds.are_apart(*texts))
+            apart[at] = apart[at] or are_others(*texts) or forms.are_one(*texts)
+            if kinds is not None:
+                apart[at] = apart[at] or have_other_numbers(*texts) or kinds.are_apart(*texts)
         return apart
 
     return is_apart
@@ -95,6 +99,13 @@ def has_other_subject(one: Wording, other: Wording) -> bool:
         if most < max(_SUBJECT_TIMES, _SUBJECT_FRACTION * side.length):
             return False
     return True
+
+
+def have_other_numbers(one: Wording, other: Wording) -> bool:
+    """Whether two texts have the same words, but for words with digits, of which each has one that the other lacks."""
+    sides = ((one, other), (other, one))
+    own = [side.words[~np.isin(side.words, others.words, assume_unique=True)] for side, others in sides]
+    return all(len(words) > 0 and bool((words & 1).all()) for words in own)  # their lowest bit says that they have one
 
 
 def are_others(one: Wording, other: Wording) -> bool:
