@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, bars_of, emit, open_lake
 from mmlake.drawing import key_values, number_of, short, shown, table
 from mmlake.errors import BlobCorrupt, LakeLocked
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 RepairOption = Annotated[
     bool,
@@ -25,6 +30,7 @@ RepairOption = Annotated[
 ]
 _LEFTOVER_S = 86_400.0  # longer than any write takes
 _NUM_NAMED = 10  # of files that are not of a lake
+_NUM_LETTERS = 20  # that fit on a page below their causes
 
 KindOption = Annotated[
     list[str] | None,
@@ -148,7 +154,6 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
 
     Example: `mmlake usage --lake ./lake`
     """
-    from rich.console import Console
 
     from mmlake.upkeep import usage as measure
 
@@ -178,41 +183,63 @@ def failed(
     code: CodeOption = None,
     shard: ShardOption = None,
     transient: TransientOption = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Items listed; --json has all.")] = _NUM_LETTERS,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """The dead letters: every item that could not be read, why, since when, and how often it was tried.
+    """The dead letters: how many items could not be read for which cause, and what to do about each; then the items,
+    why, since when, and how often each was tried.
 
     Example: `mmlake failed`, `mmlake failed --transient`, `mmlake failed --code 1002`
     """
     from mmlake.upkeep import failed_rows
 
     rows = failed_rows(open_lake(lake), codes=code or (), shards=shard or (), transient=transient)
+
+    def draw(out: Console) -> None:
+        if not rows:
+            nothing = "nothing of that failed; `mmlake failed` without options lists all"
+            out.print(nothing if code or shard or transient else "nothing failed")
+            return
+        if len({row["error_code"] for row in rows}) > 1 or len(rows) > limit:
+            out.print(_causes(rows))
+            out.print()
+        out.print(_letters(rows, limit))
+
+    emit(rows, as_json=as_json, draw=draw)
+
+
+def _causes(letters: list[dict[str, Any]]) -> Table:
+    """How often each code stands there, the most frequent one first, and what to do about it."""
+    from mmlake.error_codes import CODES
+
+    counts = Counter((letter["error_code"], letter["name"]) for letter in letters)
+    lines = [
+        [str(code), name, count, CODES[code].fix if code in CODES else ""]
+        for (code, name), count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    return table("Causes", ["code", "name", "items", "what to do"], lines, right=["items"])
+
+
+def _letters(letters: list[dict[str, Any]], limit: int) -> Table:
     columns = ["stage", "shard", "where", "code", "name", "attempts", "since", "reason"]
     lines = [
         [
-            row["stage"],
-            row["shard"],
-            _place(row),
-            str(row["error_code"]),
-            row["name"],
-            row["attempts"],
-            row["first_failed_at"][:16],
-            row["reason"],
+            letter["stage"],
+            letter["shard"],
+            _place(letter),
+            str(letter["error_code"]),
+            letter["name"],
+            letter["attempts"],
+            letter["first_failed_at"][:16],
+            letter["reason"],
         ]
-        for row in rows
+        for letter in letters[:limit]
     ]
-    emit(
-        rows,
-        as_json=as_json,
-        draw=lambda out: out.print(
-            table(f"{len(rows)} failed", columns, lines, right=["attempts"])
-            if rows
-            else "nothing of that failed; `mmlake failed` without options lists all"
-            if code or shard or transient
-            else "nothing failed"
-        ),
-    )
+    title = f"{len(letters):,} failed"
+    if len(letters) > limit:
+        title = f"{limit:,} of {title}; more: --limit {len(letters)}, --code, --shard, --json"
+    return table(title, columns, lines, right=["attempts"])
 
 
 def _place(letter: dict[str, Any]) -> str:

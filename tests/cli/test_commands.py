@@ -22,10 +22,12 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from mmlake import upkeep
 from mmlake.cli import inspect
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
 from mmlake.cli.settings_page import settings_page
+from mmlake.error_codes import CODES
 from mmlake.errors import LakeLocked, MmlakeError, SettingsError
 from mmlake.lake import FORMAT, Lake
 from mmlake.loader import read_tracks
@@ -400,6 +402,22 @@ def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -
 def test_a_code_that_nothing_failed_with_does_not_say_that_nothing_failed(own) -> None:
     said = RUNNER.invoke(app, ["failed", "--lake", str(own.resource.root), "--code", "1110"]).stdout
     assert said.strip() == "nothing of that failed; `mmlake failed` without options lists all"
+
+
+def test_failed_says_how_often_each_code_stands_there_and_what_to_do_before_it_lists_the_first_items(
+    own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (letter,) = read("failed", "--lake", own.resource.root)
+    codes = [1005, 1006, 1005, 3002, 1005]
+    letters = [letter | {"error_code": code, "name": CODES[code].name} for code in codes]
+    monkeypatch.setattr(upkeep, "failed_rows", lambda *args, **kwargs: letters)
+    causes, items = call("failed", "--lake", own.resource.root, "--limit", 2).split("\n\n")
+    for line, (code, num) in zip(causes.splitlines()[2:], ((1005, 3), (1006, 1), (3002, 1)), strict=True):
+        assert re.match(rf"{code} +{CODES[code].name} +{num} +{re.escape(CODES[code].fix)}", line), line
+    assert items.startswith("2 of 5 failed; more: --limit 5, --code, --shard, --json\n")
+    assert "\n5 failed\n" in call("failed", "--lake", own.resource.root)
+    monkeypatch.setattr(upkeep, "failed_rows", lambda *args, **kwargs: letters[:1])
+    assert call("failed", "--lake", own.resource.root).startswith("1 failed\n"), "the cause stands in its row"
 
 
 def test_run_names_the_command_that_lists_what_failed(own) -> None:
