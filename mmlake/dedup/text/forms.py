@@ -30,7 +30,7 @@ class Forms:
 
     def __init__(self, words: Ragged) -> None:
         """words: the words of each text, as `TextPrint.words` has them. What is asked costs as much in a corpus of any
-        size: of more than 32,768 texts the first ones are asked, so a form needs five of them."""
+        size: of more than 32,768 texts the first ones are asked, so of a form six must be among these."""
         self._texts = words
 
     def are_one(self, one: Wording, other: Wording) -> bool:
