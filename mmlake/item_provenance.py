@@ -15,7 +15,7 @@ from mmlake.lake import Lake
 from mmlake.provenance import Story
 from mmlake.publish import version_names
 from mmlake.records import is_digest
-from mmlake.version_provenance import VersionAnswer, answer_of, mentions, units_in
+from mmlake.version_provenance import Search, VersionAnswer, answer_of, units_in
 
 _Answer = TypeVar("_Answer")
 
@@ -71,9 +71,9 @@ def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
     for name in version_names(lake):
         if name in tags:
             names.setdefault(tags[name], []).append(name)
-    rows, units = [], units_in(lake, digest)
+    rows, search = [], Search(lake, digest, units_in(lake, digest))
     for id_, known_as in names.items():
-        found = mentions(lake, id_, digest, units)
+        found = search.mentions(id_)
         held = {"held": found.num_held > 0, "num_samples": found.num_held}
         rows.append({"version": id_, "names": known_as, **held} | ({} if found.num_held else {"cause": found.cause}))
     return rows

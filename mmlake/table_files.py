@@ -24,6 +24,7 @@ from mmlake.schemas.table import TableSchema
 
 ROW_GROUP_ROWS = 16_384
 _BLOCK_BYTES = 1 << 20
+_TOGETHER_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,29 @@ def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
         held, num_held = [rows.slice(at).combine_chunks()], num_held - at
     if num_held:
         yield pa.concat_tables(held).combine_chunks()
+
+
+def together(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in their order, small tables that follow each other as one of a few MB, in one chunk: a thousand
+    shards of two texts would make each pass over a table a thousand calls of whatever is done with it."""
+    held: list[pa.Table] = []
+    num_bytes = 0
+    for part in parts:
+        size = part.nbytes
+        if held and (num_bytes + size > _TOGETHER_BYTES or part.schema != held[0].schema):
+            yield _as_one(held)
+            held, num_bytes = [], 0
+        if size > _TOGETHER_BYTES:  # at once: nothing else of its size is in memory meanwhile
+            yield part
+        else:
+            held.append(part)
+            num_bytes += size
+    if held:
+        yield _as_one(held)
+
+
+def _as_one(tables: list[pa.Table]) -> pa.Table:
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 
 class _Hashed(io.RawIOBase):

@@ -32,7 +32,7 @@ from mmlake.recent_files import RecentReads
 from mmlake.records import digest_of
 from mmlake.schemas.table import TableSchema
 from mmlake.store import sync_directory, write_atomically
-from mmlake.table_files import WrittenTable, check_key, encoded, hash_of, row_groups, written
+from mmlake.table_files import WrittenTable, check_key, encoded, hash_of, row_groups, together, written
 
 ALL = "ALL"  # the shard name of a corpus-level table
 _SINGLE_BYTES = 1 << 20  # a smaller table is decoded sooner than threads are woken for its columns
@@ -288,9 +288,9 @@ class Tables:
             yield shard, self.read(Slot(table, modality, shard), columns=columns)
 
     def scan_parts(self, table: str, modality: str, *, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The rows of every shard in the same order, a row group of one in memory at a time."""
-        for shard in self.shards(table, modality):
-            yield from self.parts(Slot(table, modality, shard), columns=columns)
+        """The rows of every shard in the same order, a row group of one in memory at a time, or small tables as one."""
+        slots = (Slot(table, modality, shard) for shard in self.shards(table, modality))
+        return together(part for slot in slots for part in self.parts(slot, columns=columns))
 
     def concat(self, table: str, modality: str, *, columns: list[str] | None = None) -> pa.Table:
         """The rows of all shards in one table; meant for narrow columns. Raises SchemaMismatch where a shard's table is

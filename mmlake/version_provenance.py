@@ -22,6 +22,8 @@ from mmlake.provenance.evidence import Found
 from mmlake.provenance.spans import units_of
 from mmlake.provenance.why import checked_prefix
 from mmlake.records import Digest
+from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES
+from mmlake.versions.segments import Segment
 
 _MAX_LISTED = 50  # samples of each kind that are listed; all are counted
 _MAX_CAUSES = 3  # that are said in one line
@@ -46,24 +48,52 @@ class Mentions:
         return ("; ".join(said) + (f"; and {more} more" if more else "")) or ABSENT
 
 
-def mentions(lake: Lake, version: str, digest: Digest, units: Collection[Digest] = ()) -> Mentions:
-    """Where the version holds the digest, and where it leaves it out. units: what the item is cut to, since what is
-    left out is named by its own digest alone. Raises RefMissing, BlobMissing, BlobCorrupt."""
-    found, names = Mentions(), pa.array([digest, *units], pa.string())
-    for samples in lake.versions.iter_samples(version):
-        owners, parts = _flattened(samples)
-        mask = pc.or_(pc.is_in(parts["digest"], names), pc.equal(parts["parent_digest"], digest))
-        places = pc.indices_nonzero(pc.fill_null(mask, False))
-        found.num_held += len(places)
-        for place in places[: _MAX_LISTED - len(found.held)].to_pylist():
-            found.held.append(_held(samples.slice(owners[place].as_py(), 1).to_pylist()[0], parts.slice(place, 1)))
-    out = lake.versions.excluded(version)
-    out = out.filter(pc.fill_null(pc.is_in(out["digest"], names), False))
-    found.num_left_out = out.num_rows
-    for cause, detail in zip(out["cause"].to_pylist(), out["detail"].to_pylist(), strict=True):
-        found.causes[f"{cause}: {detail}" if detail else cause] += 1
-    found.left_out = out.slice(0, _MAX_LISTED).to_pylist()
-    return found
+class Search:
+    """What versions say of a digest. Versions share what they share: a segment that several of them have is read once,
+    however many versions there are."""
+
+    def __init__(self, lake: Lake, digest: Digest, units: Collection[Digest] = ()) -> None:
+        """units: what the item is cut to, since what is left out is named by its own digest alone."""
+        self._versions, self._digest = lake.versions, digest
+        self._names = pa.array([digest, *units], pa.string())
+        self._held: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # of each segment: how many parts, and the first
+        self._left_out: dict[str, pa.Table] = {}
+
+    def mentions(self, version: str) -> Mentions:
+        """Where the version holds the digest, and where it leaves it out. Raises RefMissing, BlobMissing,
+        BlobCorrupt."""
+        found = Mentions()
+        for segment in self._versions.tree(version).segments:
+            num, listed = self._parts_of(segment)
+            found.num_held += num
+            found.held += listed[: _MAX_LISTED - len(found.held)]
+        parts = [self._out_of(segment) for segment in self._versions.read(version).excluded_segments]
+        out = pa.concat_tables([EXCLUDED.empty_table(), *parts]).combine_chunks()
+        out = out.take(pc.sort_indices(out["sample"]))
+        found.num_left_out = out.num_rows
+        for cause, detail in zip(out["cause"].to_pylist(), out["detail"].to_pylist(), strict=True):
+            found.causes[f"{cause}: {detail}" if detail else cause] += 1
+        found.left_out = out.slice(0, _MAX_LISTED).to_pylist()
+        return found
+
+    def _parts_of(self, segment: Segment) -> tuple[int, list[dict[str, Any]]]:
+        if segment.digest not in self._held:
+            samples = self._versions.segments.read(segment, VERSION_SAMPLES)
+            owners, parts = _flattened(samples)
+            mask = pc.or_(pc.is_in(parts["digest"], self._names), pc.equal(parts["parent_digest"], self._digest))
+            places = pc.indices_nonzero(pc.fill_null(mask, False))
+            listed = [
+                _held(samples.slice(owners[place].as_py(), 1).to_pylist()[0], parts.slice(place, 1))
+                for place in places[:_MAX_LISTED].to_pylist()
+            ]
+            self._held[segment.digest] = len(places), listed
+        return self._held[segment.digest]
+
+    def _out_of(self, segment: Segment) -> pa.Table:
+        if segment.digest not in self._left_out:
+            out = self._versions.segments.read(segment, EXCLUDED)
+            self._left_out[segment.digest] = out.filter(pc.fill_null(pc.is_in(out["digest"], self._names), False))
+        return self._left_out[segment.digest]
 
 
 def units_in(lake: Lake, digest: Digest) -> list[Digest]:
@@ -149,11 +179,11 @@ def answer_of(lake: Lake, prefix: str, version: str) -> VersionAnswer:
         known = Found.search(lake.tables, prefix)
     except BlobMissing as error:
         digest = item = _only_in(lake, made.id, prefix, error)
-        found = mentions(lake, made.id, digest)
+        found = Search(lake, digest).mentions(made.id)
     else:
         digest, kind, item = known.digest, known.kind, known.item
         # a keyframe or a sound track goes where its item goes
-        found = mentions(lake, made.id, known.unit, units_in(lake, known.unit))
+        found = Search(lake, known.unit, units_in(lake, known.unit)).mentions(made.id)
     names = sorted(name for name, id_ in (lake.versions.tags() | lake.versions.branches()).items() if id_ == made.id)
     return VersionAnswer(
         digest=digest,

@@ -45,7 +45,7 @@ class VersionStore:
     def __init__(self, root: str | Path, *, clock: Callable[[], str] = utc_now) -> None:
         self.root = Path(root)
         self._clock = clock
-        self._segments = Segments(self.root / "segments")
+        self.segments = Segments(self.root / "segments")
         self._refs = Refs(self.root, clock=clock)
         self._drafts = Drafts(self.root / "drafts")
 
@@ -148,7 +148,7 @@ class VersionStore:
     def iter_samples(self, ref: str) -> Iterator[pa.Table]:
         """The version's samples in order of their shards and names, one segment in memory at a time."""
         for segment in self.tree(ref).segments:
-            yield self._segments.read(segment, VERSION_SAMPLES)
+            yield self.segments.read(segment, VERSION_SAMPLES)
 
     def samples(self, ref: str) -> pa.Table:
         """The version's samples (VERSION_SAMPLES), sorted by name."""
@@ -171,7 +171,7 @@ class VersionStore:
 
     def excluded(self, ref: str) -> pa.Table:
         """What the version left out (EXCLUDED), sorted by sample."""
-        parts = [self._segments.read(segment, EXCLUDED) for segment in self.read(ref).excluded_segments]
+        parts = [self.segments.read(segment, EXCLUDED) for segment in self.read(ref).excluded_segments]
         table = pa.concat_tables([EXCLUDED.empty_table(), *parts]).combine_chunks()
         return table.take(pc.sort_indices(table["sample"]))
 
@@ -236,7 +236,7 @@ class VersionStore:
         ):
             for segment in segments:
                 try:
-                    rows = self._segments.read(segment, schema)
+                    rows = self.segments.read(segment, schema)
                 except (BlobMissing, BlobCorrupt) as error:
                     problems.append(str(error))
                     continue
@@ -254,7 +254,7 @@ class VersionStore:
     def diff(self, before: str, after: str) -> Diff:
         """What came, went and changed between two versions, each with its cause. Segments that both share are not
         read."""
-        return compare(self._side(before), self._side(after), read=self._segments.read)
+        return compare(self._side(before), self._side(after), read=self.segments.read)
 
     def is_draft(self, ref: str) -> bool:
         """Whether the checks of the version have not passed yet. Raises RefMissing."""
@@ -365,7 +365,7 @@ class VersionStore:
         written = []
         for rows in cut(table):
             add(rows)
-            written.append(self._segments.write(rows))
+            written.append(self.segments.write(rows))
         return tuple(written)
 
     def _side(self, ref: str) -> Side:

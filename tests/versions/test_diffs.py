@@ -48,7 +48,7 @@ def test_a_sample_that_was_taken_out_is_not_a_shard_that_is_gone(store) -> None:
 
 def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
     id_ = build(store, many(3000)).id
-    monkeypatch.setattr(type(store._segments), "read", lambda *_: pytest.fail("a shared segment was read"))
+    monkeypatch.setattr(type(store.segments), "read", lambda *_: pytest.fail("a shared segment was read"))
     assert store.diff(id_, id_).summary() == {"added": {}, "removed": {}, "changed": {}}
 
 
@@ -56,8 +56,8 @@ def test_diff_reads_the_segments_of_the_shards_that_changed_and_no_others(store,
     rows, samples = of_shards(*[5] * 50)
     one = build(store, rows, samples)
     two = build(store, [rows[0] | {"weight": 0.5}, *rows[1:-1], rows[-1] | {"status": "unreadable"}], samples)
-    read, real = [], type(store._segments).read
-    monkeypatch.setattr(type(store._segments), "read", lambda *args: (read.append(args[1].shard), real(*args))[1])
+    read, real = [], type(store.segments).read
+    monkeypatch.setattr(type(store.segments), "read", lambda *args: (read.append(args[1].shard), real(*args))[1])
     assert store.diff(one.id, two.id).summary() == {
         "added": {},
         "removed": {"text": {"status:unreadable": 1}},

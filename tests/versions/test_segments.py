@@ -78,7 +78,7 @@ def test_excluded_rows_are_shared_shard_by_shard_too(store) -> None:
 def test_a_segment_is_named_by_its_values_whatever_the_file(store) -> None:
     made = build(store, many(20))
     (segment,) = store.tree(made.id).segments
-    path = store._segments.path(segment.digest)
+    path = store.segments.path(segment.digest)
     table = pq.read_table(path)
     pq.write_table(table, path, compression="gzip", row_group_size=3, use_dictionary=True)
     assert store.verify(made.id) == []
@@ -117,7 +117,7 @@ def test_a_segment_that_was_checked_is_decoded_once_whichever_store_reads_it(sto
 def test_damage_to_a_segment_that_was_checked_is_found_whatever_its_times(store) -> None:
     made = build(store, many(20))
     assert store.verify(made.id) == []
-    path = store._segments.path(store.tree(made.id).segments[0].digest)
+    path = store.segments.path(store.tree(made.id).segments[0].digest)
     before, data = path.stat(), bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -128,22 +128,22 @@ def test_damage_to_a_segment_that_was_checked_is_found_whatever_its_times(store)
 def test_a_tree_that_counts_other_bytes_is_refused_whoever_read_the_segment(store) -> None:
     made = build(store, many(20))
     (segment,) = store.tree(made.id).segments
-    store._segments.read(segment, VERSION_SAMPLES)
+    store.segments.read(segment, VERSION_SAMPLES)
     for other in (replace(segment, size_bytes=segment.size_bytes + 1), replace(segment, num_rows=19)):
         with pytest.raises(BlobCorrupt):
-            store._segments.read(other, VERSION_SAMPLES)
+            store.segments.read(other, VERSION_SAMPLES)
 
 
 def test_a_missing_segment_is_named(store) -> None:
     manifest = build(store, many(3))
-    store._segments.path(store.tree(manifest.id).segments[0].digest).unlink()
+    store.segments.path(store.tree(manifest.id).segments[0].digest).unlink()
     assert "absent" in store.verify(manifest.id)[0]
 
 
 def test_a_segment_that_unpacks_to_more_than_the_tree_says_is_refused(store) -> None:
     manifest = build(store, many(3))
     (segment,) = store.tree(manifest.id).segments
-    path = store._segments.path(segment.digest)
+    path = store.segments.path(segment.digest)
     table = pq.read_table(path)
     long = pa.array(["0" * 50_000_000] * 3)
     for bomb in (pa.concat_tables([table] * 9999), table.set_column(1, "lead", long)):

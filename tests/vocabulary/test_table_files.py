@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -120,13 +121,44 @@ def test_parts_are_those_of_the_stamp(tmp_path, columns):
         next(lake.parts(SLOT, columns=["else"]))
 
 
-def test_shards_are_scanned_a_row_group_at_a_time(tmp_path):
+def test_shards_are_scanned_a_row_group_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "_TOGETHER_BYTES", 0)
     lake = Tables(tmp_path)
     for shard, num in (("b", 3), ("a", 15), ("c", 0)):
         lake.write(Slot("measures", "text", shard), MEASURES, rows(num), **MADE)
     parts = list(lake.scan_parts("measures", "text", columns=["value"]))
     assert [part.num_rows for part in parts] == [7, 7, 1, 3, 0]
     assert pa.concat_tables(parts).equals(lake.concat("measures", "text", columns=["value"]))
+
+
+def test_small_shards_come_as_one_table_of_one_chunk(tmp_path):
+    lake = Tables(tmp_path)
+    for number in range(40):
+        lake.write(Slot("measures", "text", f"s{number:02}"), MEASURES, rows(number % 3), **MADE)
+    (part,) = lake.scan_parts("measures", "text", columns=["value"])
+    assert part.equals(lake.concat("measures", "text", columns=["value"]))
+    assert part["value"].num_chunks == 1
+
+
+def test_tables_come_together_in_their_order_up_to_some_bytes_and_of_one_schema(monkeypatch):
+    monkeypatch.setattr(table_files, "_TOGETHER_BYTES", 100)
+    small, large = (pa.table({"value": np.arange(num)}) for num in (5, 50))
+    other = pa.table({"value": np.arange(5.0)})
+    came = []
+
+    def parts():
+        for part in (small, small, small, large, small, other, other):
+            came.append(part)
+            yield part
+
+    found, held = [], []
+    for part in table_files.together(parts()):
+        found.append(part)
+        held.append(len(came))
+    assert [part.num_rows for part in found] == [10, 5, 50, 5, 10]
+    assert [part.schema.field("value").type for part in found] == [pa.int64()] * 4 + [pa.float64()]
+    assert held[2] == 4  # what is large goes on before the next is read
+    assert pa.concat_tables(found[:4]).equals(pa.concat_tables([small] * 3 + [large, small]))
 
 
 def test_a_chunked_table_has_the_bytes_of_one_of_one_chunk():

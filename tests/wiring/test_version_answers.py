@@ -9,6 +9,7 @@ from mmlake.item_provenance import story_of, version_answer
 from mmlake.provenance import AmbiguousDigest
 from mmlake.records import digest_of
 from mmlake.version_provenance import _only_in
+from mmlake.versions.segments import Segments
 from tests import make
 from tests.lakes import published
 from tests.wiring.conftest import TEXTS, Site
@@ -50,6 +51,21 @@ def test_an_item_that_was_erased_is_answered_by_the_versions_that_name_it(site: 
     assert "no table of the lake knows it any more" in held.to_text()
     with pytest.raises(BlobMissing, match="nor does version .* name it"):
         version_answer(lake, PROSE, "curated-v002")
+
+
+def test_the_story_of_an_item_reads_what_versions_share_once(site: Site, monkeypatch) -> None:
+    """Of a thousand shards and two hundred versions, each version was read from its first sample to its last."""
+    site.publish()
+    for number in range(3):
+        site.land(f"text/more{number}.jsonl", [make.prose(20 + number)])
+        site.publish()
+    read, read_one = [], Segments.read
+    monkeypatch.setattr(
+        Segments, "read", lambda self, one, schema: read.append(one.digest) or read_one(self, one, schema)
+    )
+    said = {str(one) for one in story_of(site.lake(), PROSE).versions}
+    assert len(said) == 4
+    assert len(read) == len(set(read))
 
 
 def test_an_item_that_came_later_was_not_there(site: Site) -> None:
