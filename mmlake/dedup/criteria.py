@@ -35,8 +35,9 @@ class Criterion:
     # the name of a criterion of two numbers: what several others were made of does not go for this one, but for what
     # has a third more of both
     spares: str = ""
-    # the name of a criterion: where most of the cluster have its number alike, this one says nothing
-    unless: str = ""
+    # the names of criteria: where most of the cluster (of two, both) have all of their numbers alike, this one says
+    # nothing
+    unless: tuple[str, ...] = ()
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
     # how much of the number words bring, where they are a share of all: what those bring that only one of two copies

@@ -44,6 +44,38 @@ def content(plane_HW: NDArray[Any]) -> Box:
     return top, bottom, left, right
 
 
+def framed(plane_HW: NDArray[Any]) -> Box:
+    """What lies inside what was put around the picture: borders and caption bars that end in an edge along the whole
+    side. The white that a thing was photographed on ends in none: it is the picture's own."""
+    box = content(plane_HW)
+    above, below = (before if _is_edge(rows, before) else 0.0 for rows, before in _sides(plane_HW, box[0], 1 - box[1]))
+    inner = cut(plane_HW, (above, 1 - below, 0.0, 1.0)).T
+    left, right = (before if _is_edge(rows, before) else 0.0 for rows, before in _sides(inner, box[2], 1 - box[3]))
+    around = above, 1 - below, left, 1 - right
+    within = bars(cut(plane_HW, around))
+    height, width = around[1] - around[0], around[3] - around[2]
+    return (
+        around[0] + within[0] * height,
+        around[0] + within[1] * height,
+        around[2] + within[2] * width,
+        around[2] + within[3] * width,
+    )
+
+
+def _sides(rows_HW: NDArray[Any], before: float, behind: float) -> list[tuple[NDArray[Any], float]]:
+    return [(rows_HW, before), (rows_HW[::-1], behind)]
+
+
+def _is_edge(rows_HW: NDArray[Any], before: float) -> bool:
+    """Whether the picture that begins behind so much of the height differs from its border along its whole side."""
+    first = int(round(before * len(rows_HW)))
+    if not 0 < first < len(rows_HW):
+        return False
+    # a resized or coded edge takes two rows
+    behind = rows_HW[min(first + 1, len(rows_HW) - 1)].astype(np.int16)
+    return float((np.abs(behind - _ground(rows_HW)) > _BAR_STEP).mean()) >= _BAR_STEP_SHARE
+
+
 def _between(before: float, behind: float) -> tuple[float, float]:
     return (0.0, 1.0) if 1 - behind - before < _LEAST_CONTENT else (before, 1 - behind)
 

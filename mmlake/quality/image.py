@@ -137,7 +137,7 @@ IMAGE_MEASUREMENTS = (
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
-        revision="16",
+        revision="17",
     ),
     DAMAGE_MEASUREMENT,
 )

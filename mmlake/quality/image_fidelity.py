@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.media.picture_borders import cut, framed
 from mmlake.quality.resampling import profiles, resampled_at
 
 MOST_QUALITY = 99.0  # of a lossy file, one that says none included: less than what lost nothing
 FIDELITY_MEASURES = (
     "detail_px",
     "real_px",
+    "framed_fraction",
     "resampled_at",
     "sharp_fraction",
     "codec_quality",
@@ -83,11 +85,13 @@ def fidelity(decoded: Decoded) -> dict[str, float | None]:
     luma_HW = decoded.luma_HW
     scale = max(1.0, decoded.stored_px / max(luma_HW.shape))
     noise = noise_floor(luma_HW)
-    sharp, real = held_fractions(luma_HW)
-    side_px = float(np.sqrt(luma_HW.size)) * scale
+    inner_HW = cut(luma_HW, framed(luma_HW))  # a border makes a picture larger, and no finer
+    sharp, real = held_fractions(inner_HW)
+    side_px = float(np.sqrt(inner_HW.size)) * scale
     return {
         "detail_px": side_px * sharp,
         "real_px": side_px * real**_REAL_POWER,
+        "framed_fraction": 1 - inner_HW.size / luma_HW.size,
         "resampled_at": resampled_at([profiles(luma_HW)], scale=scale),
         "sharp_fraction": sharp,
         "codec_quality": codec_quality(decoded, is_full=scale == 1.0),

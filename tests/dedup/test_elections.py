@@ -232,7 +232,7 @@ def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed, size):
     """With criteria before and behind closeness, unknown values, sources and flagged units."""
     rng = np.random.default_rng(seed)
     also = ("length",) if seed % 2 else ()
-    unless = "usual" if seed % 4 == 1 else ""
+    unless = ("usual",) if seed % 4 == 1 else ()
     criteria = (
         *(
             Criterion(name="real", column="grade", also=one, unless=unless, says="truly more", tolerance=0.3)
@@ -241,7 +241,9 @@ def test_clusters_elect_at_once_whom_they_elect_one_by_one(seed, size):
         Criterion(name="grade", column="grade", says="better", tolerance=0.0),
         Criterion(name="usual", column="usual", says="as most", best="usual"),
         CLOSENESS,
-        Criterion(name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5, of_words=4.0),
+        Criterion(
+            name="low", column="low", says="less", best="low", tolerance=0.0, margin=0.5, unless=unless, of_words=4.0
+        ),
         Criterion(name="length", column="length", says="longer", tolerance=0.1),
     )
     num = 60

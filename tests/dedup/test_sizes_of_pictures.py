@@ -75,5 +75,5 @@ def test_a_size_is_usual_where_most_have_it():
 
 def test_criteria_name_each_other():
     for criteria in (image_fingerprints.FIDELITY, video_fingerprints.FIDELITY):
-        named = {name for one in criteria for name in (one.also, one.unless, *one.frame)}
+        named = {name for one in criteria for name in (one.also, *one.unless, *one.frame)}
         assert named <= {"", *(one.name for one in criteria)}

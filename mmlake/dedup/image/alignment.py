@@ -153,9 +153,8 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= MARKABLE_PX:
             marked = veil = veiled_places(spots, seen, toned, template)
         if marked is None and dimensions >= _PLAIN_DIMENSIONS and not place.is_drawn and found >= _HOPELESSLY_LIT:
-            lit = image_tones.lit(view, template, seen)
-            toned, bound = image_tones.toned(lit, template, seen), max(bound, _LIT_CORRELATION)
-            spots = differences(toned, template, seen)[0] > max(spot * contrast, _SPOT_LEVEL)
+            toned, spots = _edited_otherwise(place, view, seen, max(spot * contrast, _SPOT_LEVEL))
+            bound = max(bound, _LIT_CORRELATION)
             marked = None if spots.any() else spots
         if marked is None or (place.are_ink and ink.is_of_it(marked, toned, template, seen)):
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
@@ -170,6 +169,18 @@ def _judged(place: Place, warp: Floats, correlation: float) -> Likeness:
     # grows with the shift, so that no threshold between two copies decides who is closest to a third
     loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
+
+
+def _edited_otherwise(place: Place, view: Floats, seen: Mask, most_off: float) -> tuple[Floats, Mask]:
+    """(the view in the tones of the template, where it is off by more than that) under another light, or of photographs
+    by a curve of tones that no cubic follows, as of an equalized histogram."""
+    template = place.template.thumbnail
+    for edit in (image_tones.lit, image_tones.by_rank) if place.are_edited else (image_tones.lit,):
+        toned = image_tones.toned(edit(view, template, seen), template, seen)
+        spots = differences(toned, template, seen)[0] > most_off
+        if not spots.any():
+            break
+    return toned, spots
 
 
 def _bounds(place: Place, dimensions: float, is_toned: bool, correlation: float) -> tuple[float, float]:
@@ -237,10 +248,9 @@ def _is_recoloured(place: Place, warp: Floats, view: Floats, seen: Mask) -> bool
     chroma = [cv2.warpAffine(one, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE) for one in upright]
     tones = view, place.template.thumbnail
     planes = np.stack(chroma), place.template.chroma
-    if colours.differ(*planes, tones, seen, on_ground=_is_plain(place)):
-        return True
-    are_drawings = place.viewed.is_drawing and place.template.is_drawing
-    return are_drawings and repainting.differ(
+    if colours.differ(*planes, tones, seen, on_ground=_is_plain(place), is_toned=place.are_edited):
+        return not place.are_edited or not repainting.are_levelled(*planes, tones, seen, side_px=place.side_px)
+    return place.are_drawings and repainting.differ(
         *planes, tones, seen, side_px=place.side_px, fills_frame=not place.is_drawn
     )
 

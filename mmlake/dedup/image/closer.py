@@ -71,7 +71,7 @@ def _toned(own: Floats, its: Floats, inside: Mask) -> Iterator[tuple[Floats, Flo
         fitted = _clipped_line(one, other, inside)
         if fitted is not None:
             yield fitted, other
-        yield _by_rank(one, other, inside), other
+        yield tones.by_rank(one, other, inside), other
 
 
 def _clipped_line(own: Floats, its: Floats, inside: Mask) -> Floats | None:
@@ -92,18 +92,6 @@ def _clipped_line(own: Floats, its: Floats, inside: Mask) -> Floats | None:
         error = np.abs(gain * off + means[1] - wanted)
         weights = 1 / (1 + (error / (2.5 * np.median(error) + 1)) ** 2)
     found: Floats = (gain * (own - means[0]) + means[1]).clip(0, 255).astype(np.float32)
-    return found
-
-
-def _by_rank(own: Floats, its: Floats, inside: Mask) -> Floats:
-    """The plane with the tones of the other, in their order: any curve that keeps it. What few pixels show has a rank
-    next to what is there, so it is not explained away."""
-    levels = np.rint(own).clip(0, 255).astype(np.int64)
-    counts = np.bincount(levels[inside], minlength=256)
-    sums = np.concatenate(([0.0], np.cumsum(np.sort(its[inside]), dtype=np.float64)))
-    ends = np.cumsum(counts)
-    curve = (sums[ends] - sums[ends - counts]) / np.maximum(counts, 1)
-    found: Floats = curve[levels].astype(np.float32)
     return found
 
 

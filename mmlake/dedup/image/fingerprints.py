@@ -61,10 +61,22 @@ FIDELITY = (
         name="real_size",
         column="real_px",
         also="side",
-        unless="size",
+        unless=("size",),
         tolerance=0.1,
         says="more pixels and more real resolution",
     ),
+    Criterion(
+        name="framed",
+        column="framed_fraction",
+        best="low",
+        tolerance=0.0,
+        margin=0.02,
+        unless=("size", "height"),
+        says="no borders or bars around it",
+    ),
+    # tools convert to sRGB or leave the profile out, what is published as a copy has no other space; before closeness,
+    # since copies without their profile are in one wrong tone, and close to each other
+    Criterion(name="space", column="is_converted", tolerance=0.0, says="colours in the space that they were taken in"),
     close_within(3e-3),
     Criterion(name="tint", column="chroma_levels", best="usual", tolerance=0.12, margin=0.7, says="usual colours"),
     Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
@@ -76,11 +88,10 @@ FIDELITY = (
     Criterion(name="sharpness", column="sharp_fraction", tolerance=0.45, says="not enlarged or blurred"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     # of two copies closeness says nothing: one was shrunk, or the larger one was enlarged and has no more detail for it
-    Criterion(name="fineness", column="real_px", tolerance=0.3, says="more real resolution"),
+    # (of one size, more contrast or letters on it would pass for detail)
+    Criterion(name="fineness", column="real_px", unless=("side",), tolerance=0.3, says="more real resolution"),
     Criterion(name="side", column="min_side_px", best="low", tolerance=0.3, says="not enlarged"),
     Criterion(name="more", column="real_px", also="side", tolerance=0.1, says="more pixels and more real resolution"),
-    # tools convert to sRGB, what is published as a copy has no other space
-    Criterion(name="space", column="is_converted", tolerance=0.0, says="colours in the space that they were taken in"),
     Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
     close_within(2e-4),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),

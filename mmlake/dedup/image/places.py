@@ -40,6 +40,17 @@ class Place(NamedTuple):
     are_tinted: bool  # the colours of both are known
     are_ink: bool  # both are a few strokes of one tone
 
+    @property
+    def are_drawings(self) -> bool:
+        """Whether both are, on a ground or not."""
+        return self.viewed.is_drawing and self.template.is_drawing
+
+    @property
+    def are_edited(self) -> bool:
+        """Whether they have enough of their own that one tone over it all, or a curve of its tones, is an edit and no
+        other thing: two flowers of a game differ by no more."""
+        return not self.are_drawings and self.side_px >= MARKABLE_PX
+
 
 def places(one: View, other: View) -> list[Place]:
     """The best ways to lay them on each other, the best first; last, frame on frame, as most copies lie: a logo may

@@ -37,7 +37,7 @@ _CLIPPED = 0.97  # of the range: where an edit says more, a file holds this
 _STARTS = ((1, 1, 0), (1, 1.5, 0), (1, 2, -0.5), (1, 0.7, 0), (1, 0.5, 0.25))
 _GAMMAS = (0.5, 0.6, 0.75, 1.33, 1.6, 2)
 _GAINS, _GAINS_OF_GAMMA, _OFFSET_OF_GAMMA = (0.4, 2.5), (0.85, 1.18), 0.1
-_MOST_SATURATION, _BALANCES = 3.0, (0.75, 1.33)
+_MOST_SATURATION, _BALANCES, _SPREADS = 3.0, (0.75, 1.33), (0.95, 2.5)
 
 
 def differ(
@@ -48,25 +48,46 @@ def differ(
     whether they have no flat ground, so that a light may fall on them."""
     if min(float((plane[:, seen] ** 2).sum(axis=0).mean()) for plane in (view, template)) <= _GREY**2:
         return False
-    weights, colours = _places(view, template, tones_of, seen)
-    at, bound = weights > _LEAST_PLAIN, _REPAINTED_SMALL if side_px < _SMALL_PX else _REPAINTED
-    own, its = (plane[at] for plane in colours)
+    planes = _Planes(view, template, tones_of, seen, side_px=side_px)
+    if planes.are_near(planes.own, planes.its):
+        return False
+    surfaces = _surfaces()[planes.at] if fills_frame else None
+    return not any(
+        planes.are_near(edited.clip(0, 1), wanted)
+        for source, wanted in ((planes.own, planes.its), (planes.its, planes.own))
+        for edited in _edits(source, wanted, planes.weights_P1, surfaces)
+    )
 
-    def worst(off_P3: _Doubles) -> float:
+
+def are_levelled(view: Floats, template: Floats, tones_of: tuple[Floats, Floats], seen: Mask, *, side_px: int) -> bool:
+    """Whether one is the other with the levels of each channel spread, as automatic contrast does it. Not to be asked
+    of drawings: their planes are too few to say no."""
+    planes = _Planes(view, template, tones_of, seen, side_px=side_px)
+    return any(
+        planes.are_near(_levelled(source, wanted, planes.weights_P1).clip(0, 1), wanted)
+        for source, wanted in ((planes.own, planes.its), (planes.its, planes.own))
+    )
+
+
+class _Planes:
+    """Colours of two aligned pictures in the places that are plain in both."""
+
+    def __init__(
+        self, view: Floats, template: Floats, tones_of: tuple[Floats, Floats], seen: Mask, *, side_px: int
+    ) -> None:
+        self._weights, found = _places(view, template, tones_of, seen)
+        self.at = self._weights > _LEAST_PLAIN
+        self.own, self.its = (plane[self.at] for plane in found)  # RGB, 0..1, (P, 3)
+        self.weights_P1 = self._weights[self.at][:, None]
+        self._bound = _REPAINTED_SMALL if side_px < _SMALL_PX else _REPAINTED
+
+    def are_near(self, edited: _Doubles, wanted: _Doubles) -> bool:
+        """Whether no place is off by more than codecs leave."""
         import cv2
 
-        off = np.zeros(weights.shape, np.float32)
-        off[at] = np.sqrt((off_P3**2).sum(axis=1)) * weights[at] * 255
-        return float(cv2.blur(off, (2, 2)).max())
-
-    if worst(own - its) < bound:
-        return False
-    surfaces = _surfaces()[at] if fills_frame else None
-    return all(
-        worst(edited.clip(0, 1) - wanted) >= bound
-        for source, wanted in ((own, its), (its, own))
-        for edited in _edits(source, wanted, weights[at][:, None], surfaces)
-    )
+        off = np.zeros(self._weights.shape, np.float32)
+        off[self.at] = np.sqrt(((edited - wanted) ** 2).sum(axis=1)) * self._weights[self.at] * 255
+        return float(cv2.blur(off, (2, 2)).max()) < self._bound
 
 
 def _places(
@@ -77,14 +98,14 @@ def _places(
 
     step, size = len(seen) // TINT_SIDE, (_PLACE_PX, _PLACE_PX)
     grid = (slice(step // 2, None, step),) * 2
-    variances, colours = [], []
+    variances, found = [], []
     for chroma, tones in ((view, tones_of[0]), (template, tones_of[1])):
         mean = cv2.blur(tones, size)
         variances.append((cv2.blur(tones * tones, size) - mean * mean)[grid])
         planes = np.stack([mean, *chroma], axis=-1)[grid].astype(np.float64)
-        colours.append((planes @ _FROM_YCC.T / 255).clip(0, 1))
+        found.append((planes @ _FROM_YCC.T / 255).clip(0, 1))
     inside = cv2.erode(seen.astype(np.uint8), np.ones((3, 3), np.uint8))[grid]
-    return inside / (1 + np.maximum(np.maximum(*variances), 0) / _PLAIN_LEVELS**2), colours
+    return inside / (1 + np.maximum(np.maximum(*variances), 0) / _PLAIN_LEVELS**2), found
 
 
 def _edits(own: _Doubles, its: _Doubles, weights: _Doubles, surfaces: _Doubles | None) -> Iterator[_Doubles]:
@@ -137,6 +158,21 @@ def _gained(own: _Doubles, its: _Doubles, weights: _Doubles, start: tuple[float,
         return slope * powered + level
 
     return _fitted(line, gain * powered + offset, its, weights)
+
+
+def _levelled(own: _Doubles, its: _Doubles, weights: _Doubles) -> _Doubles:
+    """The colours with the gain and offset of each channel that bring it nearest to the others. No channel has less
+    contrast than before: that is what keeps a red plane on white from becoming a blue one."""
+
+    def lines(counts: _Doubles) -> _Doubles:
+        totals = np.maximum(counts.sum(axis=0), 1e-6)
+        means = [(counts * plane).sum(axis=0) / totals for plane in (own, its)]
+        off = own - means[0]
+        variances = (counts * off**2).sum(axis=0) / totals
+        slopes = (counts * off * (its - means[1])).sum(axis=0) / totals / np.maximum(variances, 1e-4)
+        return np.asarray(np.where(variances > 1e-4, slopes, 1.0).clip(*_SPREADS) * off + means[1])
+
+    return _fitted(lines, own, its, weights)
 
 
 def _fitted(fit: Callable[[_Doubles], _Doubles], edited: _Doubles, its: _Doubles, weights: _Doubles) -> _Doubles:

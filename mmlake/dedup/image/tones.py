@@ -53,6 +53,18 @@ def lit(own: Floats, its: Floats, seen: Mask) -> Floats:
     return found
 
 
+def by_rank(own: Floats, its: Floats, seen: Mask) -> Floats:
+    """The plane with the tones of the other, in their order: any curve that keeps it. What few pixels show has a rank
+    next to what is there, so it is not explained away."""
+    levels = np.rint(own).clip(0, 255).astype(np.int64)
+    counts = np.bincount(levels[seen], minlength=256)
+    sums = np.concatenate(([0.0], np.cumsum(np.sort(its[seen]), dtype=np.float64)))
+    ends = np.cumsum(counts)
+    curve = (sums[ends] - sums[ends - counts]) / np.maximum(counts, 1)
+    found: Floats = curve[levels].astype(np.float32)
+    return found
+
+
 def unlit(grid: Floats) -> Floats:
     """A square grid of levels without what a smooth light adds to it, of length 1, flat."""
     rest = grid.ravel() - (smooth := _smooth(len(grid))) @ (smooth.T @ grid.ravel())

@@ -22,9 +22,13 @@ GRID = 16
 _CROPS = ((0.0, 1.0), (0.075, 1.0), (0.0, 0.925), (0.045, 0.955), (0.09, 0.91))
 # what a caption bar of 9-22 % above or below the picture leaves
 _CAPTIONS = ((0.0, 0.87), (0.0, 0.82), (0.13, 1.0), (0.18, 1.0))
-_SPANS = _CROPS + _CAPTIONS
-_PLACES = [(row, column) for row in range(5) for column in range(5)] + [(row, 0) for row in range(5, 9)]
-WINDOWS: tuple[Box, ...] = tuple((*_SPANS[row], *_SPANS[column]) for row, column in _PLACES)
+# what the middle of a picture has of one side where it is cut to another shape (a square, 4:5, 16:9), or of both
+_MIDDLES = tuple((0.5 - share / 2, 0.5 + share / 2) for share in (0.84, 0.75, 0.67, 0.6, 0.54))
+_SPANS = _CROPS + _CAPTIONS + _MIDDLES
+_ASIDE = _CROPS + _MIDDLES
+_PLACES = [(row, column) for row in range(5) for column in range(5)] + [(row, 0) for row in range(5, 14)]
+_PLACES += [(0, column) for column in range(5, 10)] + [(row, row - 4) for row in range(10, 13)]
+WINDOWS: tuple[Box, ...] = tuple((*_SPANS[row], *_ASIDE[column]) for row, column in _PLACES)
 # three quarters each: an overlay in one corner leaves two of them alone
 PARTS: tuple[Box, ...] = ((0.0, 0.75, 0.0, 1.0), (0.25, 1.0, 0.0, 1.0), (0.0, 1.0, 0.0, 0.7), (0.0, 1.0, 0.3, 1.0))
 NUM_HASHES = len(WINDOWS) + 5 + len(PARTS)  # of one picture; five of it turned and mirrored
@@ -44,7 +48,7 @@ def _edges(spans: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
     return np.concatenate([np.linspace(low, high, GRID + 1) for low, high in spans]) * SIDE
 
 
-_DOWN, _ACROSS = _edges(_SPANS), _edges(_CROPS)
+_DOWN, _ACROSS = _edges(_SPANS), _edges(_ASIDE)
 _ROWS, _COLUMNS = np.array(_PLACES).T
 
 
@@ -76,19 +80,22 @@ def box_grid(thumbnail_SS: Floats, box: Box) -> Floats:
 @functools.lru_cache(maxsize=1)
 def _cosine_matrices() -> tuple[Floats, Floats, list[tuple[Floats, Floats]]]:
     cosines = perceptual.cosines().astype(np.float32)
-    spans = np.concatenate([cosines @ _means(low, high, perceptual.SIDE) for low, high in _SPANS])
+    down, across = (
+        np.concatenate([cosines @ _means(low, high, perceptual.SIDE) for low, high in spans])
+        for spans in (_SPANS, _ASIDE)
+    )
     parts = [
         (cosines @ _means(top, bottom, perceptual.SIDE), cosines @ _means(left, right, perceptual.SIDE))
         for top, bottom, left, right in PARTS
     ]
-    return spans, spans[: 5 * 8], parts
+    return down, across, parts
 
 
 def window_hashes(thumbnails_NSS: Floats) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
     """(DCT hashes of the windows, of shape (N, W); of the whole picture turned and mirrored, (N, 5); of its parts)."""
     down, across, parts = _cosine_matrices()
     num = len(thumbnails_NSS)
-    both = (down @ thumbnails_NSS @ across.T).reshape(num, len(_SPANS), 8, 5, 8)
+    both = (down @ thumbnails_NSS @ across.T).reshape(num, len(_SPANS), 8, len(_ASIDE), 8)
     windows = both[:, _ROWS, :, _COLUMNS, :].transpose(1, 0, 2, 3)
     odd = np.where(np.arange(8) % 2, -1.0, 1.0).astype(np.float32)
     whole = windows[:, 0]

@@ -97,7 +97,7 @@ class Standing:
                 if not self._have_alike(others[None], at)[0]:
                     witnesses = others[~self._are_outdone(others, left, at)] if criterion.silences else others
                     others, left = witnesses, left[~self._are_outdone(left, left, at)]
-            elif criterion.best:
+            elif criterion.best and not self._have_alike(others[None], at)[0]:
                 best = self._best(left, at)
                 if criterion.of_words and lacks is not None:
                     best = self._with_explained(left, best, at, lacks)
@@ -134,7 +134,7 @@ class Standing:
                     is_open &= (size == 2) | ~outdone.any(axis=1) | (left.sum(axis=1) == 1)
                 left &= ~outdone
             elif criterion.best and not criterion.is_of_cluster:
-                best = self._are_best(rows, left, at)
+                best = self._are_best(rows, left, at) | self._have_alike(rows, at)[:, None]
                 if lacks is not None and criterion.of_words and (is_asked := (left & ~best).any(axis=1)).any():
                     is_open &= ~is_asked | (size <= _FINALISTS)
                     asked = np.flatnonzero(is_asked & is_open)
@@ -219,14 +219,17 @@ class Standing:
         return outdone
 
     def _have_alike(self, rows: Positions, at: int) -> NDArray[np.bool_]:
-        """Which clusters of three and more have one number of what `unless` names in most of their members."""
-        if not self.criteria[at].unless or rows.shape[1] < 3:
+        """Which clusters have the numbers of what `unless` names alike in most of their members, of two in both."""
+        names = self.criteria[at].unless
+        if not names:
             return np.zeros(len(rows), np.bool_)
-        values = self.values[rows, self._named(self.criteria[at].unless)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # nobody's is known
-            median = np.nanmedian(values, axis=1, keepdims=True)
-        is_alike = np.abs(values - median) <= _ALIKE * np.abs(median)
+        is_alike = np.ones(rows.shape, np.bool_)
+        for name in names:
+            values = self.values[rows, self._named(name)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # nobody's is known
+                median = np.nanmedian(values, axis=1, keepdims=True)
+            is_alike &= np.abs(values - median) <= _ALIKE * np.abs(median)
         alike: NDArray[np.bool_] = is_alike.sum(axis=1) > _MOST * rows.shape[1]
         return alike
 
