@@ -151,10 +151,11 @@ def survivors(blobs: list[bytes]) -> list[int]:
     prints = [fingerprints.fingerprint(blobs[at]) for at in order]
     table = {method: Ragged.of([one[method] for one in prints]) for method in fingerprints.METHODS}
     sizes = [Image.open(io.BytesIO(blobs[at])).size for at in order]
-    measures = [
-        fidelity(decoded(blobs[at])) | {"width_px": size[0], "height_px": size[1], "min_side_px": min(size)}
-        for at, size in zip(order, sizes, strict=True)
+    shapes = [
+        {"width_px": size[0], "height_px": size[1], "min_side_px": min(size), "aspect_ratio": max(size) / min(size)}
+        for size in sizes
     ]
+    measures = [fidelity(decoded(blobs[at])) | shape for at, shape in zip(order, shapes, strict=True)]
     columns = {one.name: [row[one.column] for row in measures] for one in fingerprints.FIDELITY if one.is_of_column}
     nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
     standing = standing_of(pa.table({**nodes, **columns}), fingerprints.FIDELITY)

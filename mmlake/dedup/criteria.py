@@ -38,6 +38,7 @@ class Criterion:
     # the names of criteria: where most of the cluster (of two, both) have all of their numbers alike, this one says
     # nothing
     unless: tuple[str, ...] = ()
+    alike: float = 0.05  # share of the median by which such a number differs from it at most
     # of a cluster, that must be near the median; where fewer are, nothing is usual: one picture in many sizes has none
     share: float = 0.0
     # how much of the number words bring, where they are a share of all: what those bring that only one of two copies

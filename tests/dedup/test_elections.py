@@ -62,7 +62,10 @@ def survivors(family):
     table = {method: Ragged.of([one[method] for one in prints]) for method in image_fingerprints.METHODS}
     rows = [fidelity_of(family[name]) for name in names]
     sizes = [Image.open(io.BytesIO(family[name])).size for name in names]
-    shapes = [{"width_px": width, "height_px": height, "min_side_px": min(width, height)} for width, height in sizes]
+    shapes = [
+        {"width_px": size[0], "height_px": size[1], "min_side_px": min(size), "aspect_ratio": max(size) / min(size)}
+        for size in sizes
+    ]
     rows = [row | shape for row, shape in zip(rows, shapes, strict=True)]
     columns = {one.name: [row[one.column] for row in rows] for one in image_fingerprints.FIDELITY if one.is_of_column}
     nodes = {"digest": names, "priority": [0] * len(names), "is_clean": [True] * len(names)}

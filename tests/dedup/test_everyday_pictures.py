@@ -93,16 +93,18 @@ def test_the_ground_of_a_thing_is_no_border():
     assert (top, bottom, left, right) != WHOLE
 
 
-def test_what_is_framed_says_nothing_of_copies_of_one_size():
-    """An edge that a picture has of itself is seen in one tone and not in another."""
+def test_what_is_framed_says_nothing_of_copies_of_one_shape():
+    """An edge that a picture has of itself is seen in one tone or size and not in another."""
     criteria = (
-        Criterion(name="framed", column="framed", best="low", tolerance=0.0, margin=0.02, unless=("size", "height")),
-        Criterion(name="size", column="width_px", best=""),
-        Criterion(name="height", column="height_px", best=""),
+        Criterion(
+            name="framed", column="framed", best="low", tolerance=0.0, margin=0.02, unless=("aspect",), alike=0.01
+        ),
+        Criterion(name="aspect", column="aspect_ratio", best=""),
         Criterion(name="coding", column="codec_quality", says="compressed less"),
     )
-    assert elected(criteria, (0.2, 500, 400, 90), (0.0, 500, 400, 50)) == 0
-    assert elected(criteria, (0.2, 600, 400, 90), (0.0, 500, 400, 50)) == 1
+    assert elected(criteria, (0.2, 1.5, 90), (0.0, 1.5, 50)) == 0
+    assert elected(criteria, (0.2, 1.3, 90), (0.0, 1.5, 50)) == 1
+    assert elected(criteria, (0.2, 1.5, 90), (0.1, 1.5, 70), (0.0, 1.51, 50)) == 0
 
 
 @pytest.mark.parametrize("seed", range(3))

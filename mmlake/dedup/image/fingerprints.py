@@ -65,13 +65,17 @@ FIDELITY = (
         tolerance=0.1,
         says="more pixels and more real resolution",
     ),
+    Criterion(name="aspect", column="aspect_ratio", best=""),
     Criterion(
         name="framed",
         column="framed_fraction",
         best="low",
         tolerance=0.0,
         margin=0.02,
-        unless=("size", "height"),
+        # an edge that a picture has of itself is seen in one size or tone and not in another; what is put around a
+        # picture that is no square changes its shape
+        unless=("aspect",),
+        alike=0.012,
         says="no borders or bars around it",
     ),
     # tools convert to sRGB or leave the profile out, what is published as a copy has no other space; before closeness,

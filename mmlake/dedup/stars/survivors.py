@@ -30,7 +30,7 @@ _FINALISTS = 12  # whose closeness to the rest is worked out
 _SEVERAL = 3  # copies make a coarse file an original: somebody saves one or two of any file
 _A_THIRD = 0.25  # less of a number: the other one has a third more
 _TINY = 1e-9
-_ALIKE, _MOST = 0.05, 0.5  # how near to the median a number of `Criterion.unless` is alike, and of how many
+_MOST = 0.5  # of the members, whose numbers of `Criterion.unless` are alike
 Mask = NDArray[np.bool_]
 
 
@@ -229,7 +229,7 @@ class Standing:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # nobody's is known
                 median = np.nanmedian(values, axis=1, keepdims=True)
-            is_alike &= np.abs(values - median) <= _ALIKE * np.abs(median)
+            is_alike &= np.abs(values - median) <= self.criteria[at].alike * np.abs(median)
         alike: NDArray[np.bool_] = is_alike.sum(axis=1) > _MOST * rows.shape[1]
         return alike
 
