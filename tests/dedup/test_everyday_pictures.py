@@ -9,10 +9,12 @@ import pytest
 from PIL import Image, ImageOps
 
 from mmlake.dedup.criteria import Criterion
+from mmlake.dedup.image.places import places
+from mmlake.dedup.image.windows import NUM_CLOSE, WINDOWS
 from mmlake.media.picture_borders import WHOLE, framed
 from mmlake.quality.image import decoded
 from mmlake.quality.image_fidelity import fidelity
-from tests.dedup.test_dedup_image import matched
+from tests.dedup.test_dedup_image import matched, matcher_of
 from tests.dedup.test_elections import coded, photograph, survivors
 from tests.dedup.test_sizes_of_pictures import elected
 from tests.made_profiles import ADOBE_RGB, power_curve, rgb_profile
@@ -53,6 +55,15 @@ def test_the_middle_of_a_picture_is_a_copy_of_it(seed, across, down):
 def test_the_middles_of_two_pictures_are_two(seed):
     one, other = wide(seed), wide(seed + 50)
     assert not matched([coded(one, quality=92), coded(middle(other, 0.56, 1), quality=80)])
+
+
+@pytest.mark.parametrize(("side_px", "is_tried"), [(40, False), (200, True)])
+def test_of_tiny_pictures_no_half_is_compared(side_px, is_tried):
+    """It has too few pixels to say no: of 60,000 photographs of 32 px more pairs were wrong."""
+    one = wide(3).resize((side_px, side_px), Image.Resampling.BOX)
+    matcher = matcher_of([coded(picture, "PNG") for picture in (one, middle(one, 0.6, 1))])
+    boxes = {place.box for place in places(*(matcher._view(at) for at in (0, 1)))}
+    assert bool(boxes & set(WINDOWS[NUM_CLOSE:])) == is_tried
 
 
 BORDERS = {

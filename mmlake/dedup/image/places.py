@@ -14,7 +14,7 @@ import numpy as np
 from mmlake.dedup.image.fingerprints import SIDE, SMALL_PX
 from mmlake.dedup.image.marks import MARKABLE_PX, Mask
 from mmlake.dedup.image.views import View, oriented
-from mmlake.dedup.image.windows import Floats, turned
+from mmlake.dedup.image.windows import NUM_CLOSE, WINDOWS, Floats, turned
 from mmlake.media.picture_borders import Box
 
 LEAST_PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
@@ -57,12 +57,15 @@ def places(one: View, other: View) -> list[Place]:
     make a part of the one fit a little better, and another light all of it worse."""
     found, frame, are_signs = [], (0.0, one, other, 0, 0, 0), one.is_sign and other.is_sign
     # a drawing that is too small to bear a mark bears no two captions either: what both have below is their own
-    are_small = one.is_drawing and other.is_drawing and min(one.side_px, other.side_px) < MARKABLE_PX
+    side_px = min(one.side_px, other.side_px)
+    are_small = one.is_drawing and other.is_drawing and side_px < MARKABLE_PX
     for view, template in ((one, other), (other, one)):
         # to turn the view's boxes there is to turn the template's few regions back
         correlations = view.box_units @ template.region_units[_TURNED_BACK].transpose(0, 2, 1)
         if are_signs:
             correlations = correlations[:1]
+        if side_px < SMALL_PX:  # half of so few pixels says nothing
+            correlations[:, NUM_CLOSE : len(WINDOWS)] = -1
         if are_small:
             correlations[:, view.barred_box, template.barred_region] = -1
         if view is one:

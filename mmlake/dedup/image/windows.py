@@ -31,6 +31,7 @@ _PLACES += [(0, column) for column in range(5, 10)] + [(row, row - 4) for row in
 WINDOWS: tuple[Box, ...] = tuple((*_SPANS[row], *_ASIDE[column]) for row, column in _PLACES)
 # three quarters each: an overlay in one corner leaves two of them alone
 PARTS: tuple[Box, ...] = ((0.0, 0.75, 0.0, 1.0), (0.25, 1.0, 0.0, 1.0), (0.0, 1.0, 0.0, 0.7), (0.0, 1.0, 0.3, 1.0))
+NUM_CLOSE = 29  # of the windows: what is left but for a tenth of each side, or a caption; then the middles
 NUM_HASHES = len(WINDOWS) + 5 + len(PARTS)  # of one picture; five of it turned and mirrored
 assert WINDOWS[0] == WHOLE
 
