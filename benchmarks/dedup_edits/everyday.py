@@ -45,9 +45,107 @@ def screened(values_HWC: NDArray[Any]) -> NDArray[np.uint8]:
     return np.asarray(cv2.GaussianBlur(shown, (0, 0), 0.8), np.uint8)
 
 
+def _font(one: Any, share: float) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(max(10, int(one.height * share)))
+
+
+def meme(one: Any, *, is_inside: bool) -> Any:
+    """Letters in the picture, or in white bars above and below it."""
+    from PIL import Image, ImageDraw
+
+    bar = 0 if is_inside else int(0.18 * one.height)
+    canvas = Image.new("RGB", (one.width, one.height + 2 * bar), "white")
+    canvas.paste(one, (0, bar))
+    ink = {"fill": "white", "stroke_fill": "black", "stroke_width": 3} if is_inside else {"fill": "black"}
+    draw = ImageDraw.Draw(canvas)
+    for text, y in (("WHEN IT WORKS", 0.03), ("AT THE FIRST TRY", 0.87)):
+        draw.text((one.width / 2, y * canvas.height), text, font=_font(one, 0.09), anchor="ma", **ink)
+    return canvas
+
+
+def window(one: Any) -> Any:
+    """A screen with the picture in a window."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    width, height = one.size
+    canvas = Image.new("RGB", (width + 120, height + 150), "#30465c")
+    draw = ImageDraw.Draw(canvas)
+    draw.rectangle((50, 40, width + 70, height + 100), "#e8e8e8")
+    draw.text((70, 50), "picture.jpg - Viewer", "black", font=ImageFont.load_default(18))
+    for at in range(3):
+        draw.ellipse((width + 62 - 26 * at, 52, width + 46 - 26 * at + 32, 68), "#c04040")
+    canvas.paste(one, (60, 80))
+    draw.rectangle((0, height + 120, width + 120, height + 150), "#202020")
+    draw.text((width - 10, height + 126), "12:41", "white", font=ImageFont.load_default(16))
+    return canvas
+
+
+def collage(pictures: list[Any]) -> Any:
+    """Four pictures, in the size of the first."""
+    from PIL import Image, ImageOps
+
+    width, height = pictures[0].size
+    canvas = Image.new("RGB", (width, height), "white")
+    for at, part in enumerate(pictures):
+        small = ImageOps.fit(part, (width // 2 - 4, height // 2 - 4))
+        canvas.paste(small, (at % 2 * (width // 2) + 2, at // 2 * (height // 2) + 2))
+    return canvas
+
+
+def tiled(one: Any) -> Any:
+    """See-through letters all over it."""
+    from PIL import Image, ImageDraw
+
+    width, height = one.size
+    layer = Image.new("RGBA", (2 * width, 2 * height), (0, 0, 0, 0))
+    draw = ImageDraw.Draw(layer)
+    for y in range(0, 2 * height, max(40, height // 5)):
+        for x in range(0, 2 * width, max(90, width // 3)):
+            draw.text((x, y), "stock photo", (255, 255, 255, 95), font=_font(one, 0.05))
+    layer = layer.rotate(25).crop((width // 2, height // 2, width // 2 + width, height // 2 + height))
+    return Image.alpha_composite(one.convert("RGBA"), layer).convert("RGB")
+
+
+def stickers(one: Any) -> Any:
+    """Two faces on it, a fifth of its shorter side each."""
+    from PIL import ImageDraw
+
+    canvas, side = one.copy(), min(one.size) // 5
+    draw = ImageDraw.Draw(canvas)
+    for x, y, colour in ((0.2, 0.65, "#ffd020"), (0.68, 0.3, "#e03060")):
+        left, top = int(x * one.width), int(y * one.height)
+        draw.ellipse((left, top, left + side, top + side), colour, "white", 4)
+        for eye in (0.3, 0.6):
+            corner = left + eye * side, top + 0.3 * side
+            draw.ellipse((*corner, corner[0] + 0.1 * side, corner[1] + 0.15 * side), "black")
+    return canvas
+
+
+def rounded(one: Any) -> Any:
+    """Its corners cut off, on white."""
+    from PIL import Image, ImageDraw
+
+    mask = Image.new("L", one.size, 0)
+    corner_px = min(one.size) // 8
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, one.width - 1, one.height - 1), corner_px, 255)
+    return Image.composite(one, Image.new("RGB", one.size, "white"), mask)
+
+
+def local_contrast(one: Any) -> Any:
+    """CLAHE of its lightness."""
+    import cv2
+    from PIL import Image
+
+    lab = cv2.cvtColor(np.asarray(one), cv2.COLOR_RGB2LAB)
+    lab[..., 0] = cv2.createCLAHE(3.0, (8, 8)).apply(lab[..., 0])
+    return Image.fromarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
+
+
 def edits_of(data: bytes, neighbours: list[bytes]) -> Edits:
     """Edit -> copy of the picture as its file shows it. neighbours: three pictures to stand next to it."""
-    from PIL import Image, ImageDraw, ImageFont, ImageOps
+    from PIL import Image, ImageOps
 
     one, *others = (Image.open(io.BytesIO(blob)).convert("RGB") for blob in (data, *neighbours))
     width, height = one.size
@@ -55,75 +153,6 @@ def edits_of(data: bytes, neighbours: list[bytes]) -> Edits:
 
     def jpeg(picture: Any, quality: int = 88) -> bytes:
         return coded(picture, quality=quality)
-
-    def font(share: float) -> Any:
-        return ImageFont.load_default(max(10, int(height * share)))
-
-    def meme(*, is_inside: bool) -> bytes:
-        bar = 0 if is_inside else int(0.18 * height)
-        canvas = Image.new("RGB", (width, height + 2 * bar), "white")
-        canvas.paste(one, (0, bar))
-        ink = {"fill": "white", "stroke_fill": "black", "stroke_width": 3} if is_inside else {"fill": "black"}
-        draw = ImageDraw.Draw(canvas)
-        for text, y in (("WHEN IT WORKS", 0.03), ("AT THE FIRST TRY", 0.87)):
-            draw.text((width / 2, y * canvas.height), text, font=font(0.09), anchor="ma", **ink)
-        return jpeg(canvas)
-
-    def window() -> bytes:
-        canvas = Image.new("RGB", (width + 120, height + 150), "#30465c")
-        draw = ImageDraw.Draw(canvas)
-        draw.rectangle((50, 40, width + 70, height + 100), "#e8e8e8")
-        draw.text((70, 50), "picture.jpg - Viewer", "black", font=ImageFont.load_default(18))
-        for at in range(3):
-            draw.ellipse((width + 62 - 26 * at, 52, width + 46 - 26 * at + 32, 68), "#c04040")
-        canvas.paste(one, (60, 80))
-        draw.rectangle((0, height + 120, width + 120, height + 150), "#202020")
-        draw.text((width - 10, height + 126), "12:41", "white", font=ImageFont.load_default(16))
-        return coded(canvas, "PNG")
-
-    def collage() -> bytes:
-        canvas = Image.new("RGB", (width, height), "white")
-        for at, part in enumerate([one, *others]):
-            small = ImageOps.fit(part, (width // 2 - 4, height // 2 - 4))
-            canvas.paste(small, (at % 2 * (width // 2) + 2, at // 2 * (height // 2) + 2))
-        return jpeg(canvas)
-
-    def tiled() -> bytes:
-        layer = Image.new("RGBA", (2 * width, 2 * height), (0, 0, 0, 0))
-        draw = ImageDraw.Draw(layer)
-        for y in range(0, 2 * height, max(40, height // 5)):
-            for x in range(0, 2 * width, max(90, width // 3)):
-                draw.text((x, y), "stock photo", (255, 255, 255, 95), font=font(0.05))
-        layer = layer.rotate(25).crop((width // 2, height // 2, width // 2 + width, height // 2 + height))
-        return jpeg(Image.alpha_composite(one.convert("RGBA"), layer).convert("RGB"))
-
-    def stickers() -> bytes:
-        canvas, side = one.copy(), min(width, height) // 5
-        draw = ImageDraw.Draw(canvas)
-        for x, y, colour in ((0.2, 0.65, "#ffd020"), (0.68, 0.3, "#e03060")):
-            left, top = int(x * width), int(y * height)
-            draw.ellipse((left, top, left + side, top + side), colour, "white", 4)
-            for eye in (0.3, 0.6):
-                draw.ellipse(
-                    (left + eye * side, top + 0.3 * side, left + (eye + 0.1) * side, top + 0.45 * side), "black"
-                )
-        return jpeg(canvas)
-
-    def rounded() -> bytes:
-        mask = Image.new("L", one.size, 0)
-        ImageDraw.Draw(mask).rounded_rectangle((0, 0, width - 1, height - 1), min(width, height) // 8, 255)
-        return coded(Image.composite(one, Image.new("RGB", one.size, "white"), mask), "PNG")
-
-    def bands() -> bytes:
-        tall = one.resize((width, height)).crop((int(0.28 * width), 0, int(0.72 * width), height))
-        return jpeg(_on_blur(tall, (width, height)))
-
-    def local_contrast() -> bytes:
-        import cv2
-
-        lab = cv2.cvtColor(np.asarray(one), cv2.COLOR_RGB2LAB)
-        lab[..., 0] = cv2.createCLAHE(3.0, (8, 8)).apply(lab[..., 0])
-        return jpeg(Image.fromarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB)))
 
     luma = np.asarray(one.convert("L"), np.float64)[..., None]
     sepia = (luma * (1.08, 0.9, 0.68) + (12, 6, 0)).clip(0, 255).astype(np.uint8)
@@ -133,19 +162,21 @@ def edits_of(data: bytes, neighbours: list[bytes]) -> Edits:
         "centre square, q70": jpeg(ImageOps.fit(sent, (min(sent.size),) * 2), 70),
         "portrait 4:5 of it": jpeg(ImageOps.fit(one, (int(0.8 * height), height)) if width > height else one, 80),
         "sent three times (q70, 640, 480, 400 px)": _sent(one, (640, 480, 400)),
-        "screenshot in a window": window(),
-        "meme, white bars above and below": meme(is_inside=False),
-        "meme, letters inside": meme(is_inside=True),
-        "one of a collage of four": collage(),
+        "screenshot in a window": coded(window(one), "PNG"),
+        "meme, white bars above and below": jpeg(meme(one, is_inside=False)),
+        "meme, letters inside": jpeg(meme(one, is_inside=True)),
+        "one of a collage of four": jpeg(collage([one, *others])),
         "photograph of a screen": jpeg(Image.fromarray(screened(values)), 85),
-        "watermark in tiles": tiled(),
-        "two stickers": stickers(),
-        "rounded corners on white": rounded(),
+        "watermark in tiles": jpeg(tiled(one)),
+        "two stickers": jpeg(stickers(one)),
+        "rounded corners on white": coded(rounded(one), "PNG"),
         "on its own blur, whole, 1:1": jpeg(_on_blur(one, (max(one.size),) * 2)),
-        "a tall part on its own blur": bands(),
+        "a tall part on its own blur": jpeg(
+            _on_blur(one.crop((int(0.28 * width), 0, int(0.72 * width), height)), one.size)
+        ),
         "auto-contrast": jpeg(ImageOps.autocontrast(one, cutoff=2)),
         "equalized": jpeg(ImageOps.equalize(one)),
-        "local contrast (CLAHE)": local_contrast(),
+        "local contrast (CLAHE)": jpeg(local_contrast(one)),
         "sepia": jpeg(Image.fromarray(sepia)),
         "negative": jpeg(ImageOps.invert(one)),
         "16 colours, dithered": coded(one.quantize(16, dither=Image.Dither.FLOYDSTEINBERG), "PNG"),
